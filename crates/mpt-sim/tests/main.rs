@@ -28,5 +28,6 @@ mod session;
 mod shares;
 mod standing;
 mod surcharge;
+mod sweep;
 mod volume;
 mod world;

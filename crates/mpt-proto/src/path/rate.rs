@@ -19,6 +19,7 @@
 
 mod base;
 mod compete;
+mod drain;
 mod empty;
 mod evidence;
 mod found;
@@ -35,6 +36,8 @@ use std::time::Duration;
 
 use crate::time::Instant;
 use crate::wire::extended::feedback::Block;
+use drain::Drain;
+pub(crate) use drain::Queues;
 pub(crate) use found::Findings;
 pub use found::{Finding, Found, RateStage};
 use points::{Point, Points, Sample, after};
@@ -77,17 +80,6 @@ enum Stage {
     Servo,
 }
 
-/// A time in which less is sent than the path delivers.
-#[derive(Clone, Copy, Debug)]
-struct BaseCheck {
-    /// q at its beginning.
-    before: i32,
-    /// By how much q should have fallen, in microseconds.
-    predicted: f64,
-    /// When it is to be judged.
-    judged_at: Option<Instant>,
-}
-
 /// The estimate of one path.
 #[derive(Debug)]
 pub(crate) struct RateEstimator {
@@ -116,8 +108,12 @@ pub(crate) struct RateEstimator {
     bases_seen: u8,
     /// Until when less is sent so that the least delay shows.
     draining_until: Option<Instant>,
-    check: Option<BaseCheck>,
+    drain: Option<Drain>,
     misses: u8,
+    /// What the path delivers, while its rate is doubted, and q when that began.
+    doubted: Option<(f64, i32)>,
+    /// What arrived per second lately, in bytes.
+    delivered: f64,
     /// What the gain is multiplied with: more after each success.
     boost: f64,
     boosted_at: Instant,
@@ -141,7 +137,7 @@ pub(crate) struct RateEstimator {
 }
 
 /// What is known of a path beside feedback.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Given {
     /// So many bytes of IP and UDP stand before each datagram.
     pub(crate) header: u64,
@@ -151,6 +147,10 @@ pub(crate) struct Given {
     /// Whether the path may compete with others for a queue, and the phase of its tests: that of the connection.
     pub(crate) competes: bool,
     pub(crate) phase: Duration,
+    /// The path sequence of what was sent on it last.
+    pub(crate) last: u32,
+    /// What stands in the queues of the connection's other paths.
+    pub(crate) others: Queues,
 }
 
 impl Default for RateEstimator {
@@ -171,8 +171,10 @@ impl Default for RateEstimator {
             least: (None, Instant::ZERO),
             bases_seen: 0,
             draining_until: None,
-            check: None,
+            drain: None,
             misses: 0,
+            doubted: None,
+            delivered: 0.0,
             boost: 1.0,
             boosted_at: Instant::ZERO,
             room: (0.0, 0.0),
@@ -306,6 +308,7 @@ impl RateEstimator {
             self.compete(now, sample.as_ref(), lost, [round_trip, latest]);
         }
         if let Some(sample) = sample {
+            self.delivered = sample.bytes * 1e6 / sample.arrived.max(1.0);
             let (stage, rate) = (self.stage, self.rate);
             match self.stage {
                 Stage::Servo if competed => {}
@@ -322,7 +325,7 @@ impl RateEstimator {
             self.usual_loss += (sample.loss() - self.usual_loss) / 64.0;
             self.tell(now, &sample, stage, rate);
         }
-        self.set_pace(now, [round_trip, latest]);
+        self.set_pace(now, [round_trip, latest], &given);
         self.updated = now;
     }
 
@@ -376,7 +379,7 @@ impl RateEstimator {
                 let share = if change > 0.0 { 0.5 } else { 0.25 };
                 let share = if self.is_jittery() { share / 2.0 } else { share };
                 self.rate += share * (delivered - self.rate);
-            } else if sample.busy && self.pace > 0.9 * self.rate {
+            } else if sample.busy && self.pace > 0.9 * self.rate && self.doubted.is_none() {
                 let share = if self.is_jittery() { 0.1 } else { 0.25 };
                 self.rate += share * (delivered - self.rate);
             }

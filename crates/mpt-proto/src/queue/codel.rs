@@ -30,12 +30,15 @@ pub(crate) struct Times {
     pub(crate) target: Duration,
     /// How long it may have more before anything is dropped: the longest usual round trip.
     pub(crate) interval: Duration,
+    /// The round trip of a flow while nothing waits here. Flows that pause for little longer go on with the same transfer.
+    pub(crate) round_trip: Duration,
 }
 
 impl Default for Times {
     /// Those of RFC 8289 section 4.
     fn default() -> Self {
-        Self { target: Duration::from_millis(5), interval: Duration::from_millis(100) }
+        let round_trip = Duration::ZERO;
+        Self { target: Duration::from_millis(5), interval: Duration::from_millis(100), round_trip }
     }
 }
 

@@ -18,7 +18,7 @@ pub(crate) use codel::Times;
 use codel::{Codel, Judgement};
 pub(crate) use services::{Service, Services};
 pub(crate) use sparse::Volume;
-use sparse::{Allowance, Beginning};
+use sparse::{Allowance, Beginning, Begins};
 use store::Place;
 
 /// Queues. Flows whose hash is the same share one.
@@ -180,8 +180,10 @@ impl FlowQueues {
     ) -> (Volume, bool) {
         let (_, flow) = flow(&mut self.flows, hash);
         let services = &mut self.services;
-        let volume = flow.allowance.take(now, len);
-        let is_known = flow.beginning.on_packet(now, hash, segment, early, service, services);
+        let trip = self.times.round_trip;
+        let volume = flow.allowance.take(now, len, trip);
+        let begins = Begins { early, trip };
+        let is_known = flow.beginning.on_packet(now, hash, segment, begins, service, services);
         if volume == Volume::Bulk && flow.beginning.is_of(hash) {
             flow.beginning.on_judged(services, true);
         }

@@ -17,6 +17,10 @@ const RATE: u64 = 64_000;
 const BULK: u64 = 1_000_000;
 const BULK_TIME: Duration = Duration::from_secs(1);
 
+/// It is no pause if that is not so many round trips: while BBR measures its least round trip it sends nothing for one, next to nothing
+/// for 200 ms, and then begins with little.
+const BULK_TRIPS: u32 = 6;
+
 /// How much a flow sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Volume {
@@ -42,14 +46,14 @@ pub(super) struct Allowance {
 }
 
 impl Allowance {
-    /// The flow sends a packet of `len` bytes. All its packets count, so one that keeps sending more than it may is not
-    /// sparse until it pauses.
-    pub(super) fn take(&mut self, now: Instant, len: usize) -> Volume {
+    /// The flow, which has this round trip, sends a packet of `len` bytes. All its packets count, so one that keeps sending more than
+    /// it may is not sparse until it pauses.
+    pub(super) fn take(&mut self, now: Instant, len: usize, trip: Duration) -> Volume {
         let regained = now.since(self.at).as_micros().min(1 << 40) as u64 * RATE / 1_000_000;
         self.at = now;
         self.spent = (self.spent.saturating_sub(regained) + len as u64).min(2 * BURST);
         let is_over = self.spent > BURST;
-        if now.since(self.over_at) >= BULK_TIME {
+        if now.since(self.over_at) >= BULK_TIME.max(trip * BULK_TRIPS) {
             (self.over_since, self.over) = (now, 0);
         }
         if is_over {
@@ -70,6 +74,18 @@ impl Allowance {
 const BEGINNING: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(200);
 
+/// It is no pause if that is not so many round trips: a flow whose window is used up waits for one, and for what stands in queues.
+const TRIPS: u32 = 3;
+
+/// What connections that begin meet.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Begins {
+    /// The early delay.
+    pub(super) early: Duration,
+    /// The round trip.
+    pub(super) trip: Duration,
+}
+
 /// The last TCP connection of a queue that has begun.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Beginning {
@@ -83,15 +99,15 @@ pub(super) struct Beginning {
 
 impl Beginning {
     /// The flow with this hash sends a packet, of which this is known if it is one of TCP. Returns whether it belongs to a
-    /// connection that begins and takes the early delay, and is not an acknowledgement only. Where connections that begin have the early
-    /// delay `early`, one that began with less than half of it does not: its sender knows a shorter round trip, and keeps less in flight.
+    /// connection that begins and takes the early delay, and is not an acknowledgement only. Where connections that begin have an early
+    /// delay, one that began with less than half of it does not: its sender knows a shorter round trip, and keeps less in flight.
     /// Nor does one of a service that seldom sends much.
     pub(super) fn on_packet(
         &mut self,
         now: Instant,
         hash: u64,
         segment: Option<Segment>,
-        early: Duration,
+        Begins { early, trip }: Begins,
         service: Option<Service>,
         services: &mut Services,
     ) -> bool {
@@ -108,7 +124,8 @@ impl Beginning {
                 let Some((_, since)) = self.connection.filter(|_| self.is_of(hash)) else {
                     return false;
                 };
-                if now.since(self.last) >= PAUSE && now.since(since) >= BEGINNING {
+                let pause = PAUSE.max(trip * TRIPS);
+                if now.since(self.last) >= pause && now.since(since) >= BEGINNING {
                     self.connection = None;
                 }
                 if self.connection.is_none() || segment == Some(Segment::End) {
@@ -147,7 +164,7 @@ mod tests {
         let mut allowance = Allowance::default();
         let (mut now, mut taken, mut sent) = (Instant::ZERO, 0, 0);
         while now < Instant::ZERO + Duration::from_secs(10) {
-            taken += u32::from(allowance.take(now, len) == Volume::Sparse);
+            taken += u32::from(allowance.take(now, len, Duration::ZERO) == Volume::Sparse);
             sent += 1;
             now += interval;
         }
@@ -166,15 +183,39 @@ mod tests {
     fn bulk_is_much_over_a_second_and_remains_so_over_short_pauses() {
         let mut allowance = Allowance::default();
         let at = |millis| Instant::ZERO + Duration::from_millis(5000 + millis);
-        let mut send =
-            |from: u64, to: u64| (from..to).map(|millis| allowance.take(at(millis), 3000)).last();
+        let mut send = |from: u64, to: u64| {
+            (from..to).map(|millis| allowance.take(at(millis), 3000, Duration::ZERO)).last()
+        };
         assert_eq!(send(0, 900), Some(Volume::Usual), "not for long");
         assert_eq!(send(900, 1200), Some(Volume::Bulk));
         assert_eq!(send(1700, 1701), Some(Volume::Bulk), "a pause");
         assert_eq!(send(3000, 3001), Some(Volume::Sparse), "another transfer");
         let mut slow = Allowance::default();
-        let volumes: Vec<_> = (0..300).map(|count| slow.take(at(count * 10), 1000)).collect();
+        let volumes: Vec<_> =
+            (0..300).map(|count| slow.take(at(count * 10), 1000, Duration::ZERO)).collect();
         assert!(!volumes.contains(&Volume::Bulk), "not much");
+    }
+
+    #[test]
+    fn over_a_long_round_trip_a_pause_is_longer() {
+        let at = |millis: u64| Instant::ZERO + Duration::from_millis(5000 + millis);
+        let trip = Duration::from_millis(300);
+        for (pause, begins, bulk) in [(800, true, true), (1000, false, true), (1900, false, false)]
+        {
+            let (mut beginning, mut services) = (Beginning::default(), Services::default());
+            let mut allowance = Allowance::default();
+            let mut on = |millis, segment| {
+                let begins = Begins { early: Duration::from_millis(75), trip };
+                let segment = Some(segment);
+                beginning.on_packet(at(millis), 7, segment, begins, None, &mut services)
+            };
+            assert!(on(0, Segment::Syn));
+            (0..2500).for_each(|millis| assert!(on(millis, Segment::Other)));
+            (0..2500).for_each(|millis| _ = allowance.take(at(millis), 3000, trip));
+            assert_eq!(on(2499 + pause, Segment::Other), begins, "{pause}");
+            let volume = allowance.take(at(2499 + pause), 1400, trip);
+            assert_eq!(volume == Volume::Bulk, bulk, "{pause}");
+        }
     }
 
     #[test]
@@ -183,7 +224,7 @@ mod tests {
         let mut beginning = Beginning::default();
         let mut services = Services::default();
         let mut on = |millis, hash, segment: Option<Segment>| {
-            beginning.on_packet(at(millis), hash, segment, Duration::ZERO, None, &mut services)
+            beginning.on_packet(at(millis), hash, segment, Begins::default(), None, &mut services)
         };
         assert!(!on(0, 7, Some(Segment::Other)), "its beginning was not seen");
         assert!(on(1, 7, Some(Segment::Syn)) && on(1500, 7, Some(Segment::Other)), "it is young");
@@ -204,7 +245,8 @@ mod tests {
             let mut beginning = Beginning::default();
             let mut services = Services::default();
             let mut on = |segment, early| {
-                beginning.on_packet(now, 7, Some(segment), ms(early), None, &mut services)
+                let begins = Begins { early: ms(early), trip: Duration::ZERO };
+                beginning.on_packet(now, 7, Some(segment), begins, None, &mut services)
             };
             assert!(on(Segment::Syn, first));
             assert_eq!(on(Segment::Other, later), takes, "{first}, {later}");
@@ -229,9 +271,9 @@ mod tests {
             let (mut beginning, mut services) = (Beginning::default(), Services::default());
             assert!(services.sends_much(service.unwrap()));
             for &(millis, hash, segment) in begin.iter().chain(rest) {
-                let early = Duration::from_millis(50);
+                let begins = Begins { early: Duration::from_millis(50), trip: Duration::ZERO };
                 let segment = Some(segment);
-                beginning.on_packet(at(millis), hash, segment, early, service, &mut services);
+                beginning.on_packet(at(millis), hash, segment, begins, service, &mut services);
             }
             let left = (0..20)
                 .take_while(|_| {

@@ -200,22 +200,18 @@ impl Earliest {
         others.filter(|_| self.copies()).map(|lane| lane.path)
     }
 
-    /// The path for a packet of `len` bytes that the peer holds, from when it leaves, until it has taken `equal` longer
+    /// The path for a packet that the peer holds, from when it leaves, until it has taken `equal` longer
     /// than the fastest path does: no path takes less, so it takes the one whose queue is shortest.
-    pub(crate) fn select_equalised(
-        &self,
-        now: Instant,
-        len: usize,
-        equal: Duration,
-    ) -> Option<Choice> {
+    pub(crate) fn select_equalised(&self, now: Instant, equal: Duration) -> Option<Choice> {
         let held = |lane: &Lane| lane.held(equal);
-        // What the packet itself takes would keep a path out that has a low rate because it has just begun.
+        // What the packet itself takes would keep a path out that has a low rate because it has just begun. It counts nowhere here: a path
+        // that is the best one and has no room would keep those out that have.
         let best = self.used().map(held).min_by_key(|lane| {
             let burst = if lane.rate.is_none() { lane.burst } else { Duration::ZERO };
             (lane.arrival(now, 0), burst, lane.delay)
         })?;
-        let slowest = self.used().map(|lane| held(lane).idle(len)).max()?;
-        Some(best.take(now, len, slowest))
+        let slowest = self.used().map(|lane| held(lane).idle(0)).max()?;
+        Some(best.take(now, 0, slowest))
     }
 
     /// How long what is committed to the fastest path takes to leave, and the rate of that path in bytes per second.

@@ -28,9 +28,10 @@ const ENOUGH: f64 = 0.8;
 const WORTH: f64 = 1.04;
 
 /// A path that carries a tenth of what the faster ones do is worth a tenth of the first, and so on; but none is worth more than
-/// the second.
+/// the second, or than the third if the faster ones carry less than it: half of what the slowest path in use may take longer.
 const WORTH_DELAY: Duration = Duration::from_millis(240);
 const MOST: Duration = Duration::from_millis(90);
+const MOST_OF_BEST: Duration = Duration::from_millis(170);
 
 /// What comes in order takes so many times longer than by the fastest path as delays exceed their least on average.
 const WAITS: u32 = 5;
@@ -86,7 +87,8 @@ pub(super) fn early_delay(ways: &mut [Way], round_trip: Duration) -> Early {
         let usual = way.skew + way.spread;
         let half = (round_trip + usual).div_f64(FILLS).saturating_sub(round_trip);
         let is_needed = reached < ENOUGH * most && half.max(way.skew) <= LONGEST;
-        let worth = WORTH_DELAY.mul_f64(rate as f64 / reached.max(1.0)).min(MOST);
+        let longest = if reached < ENOUGH * rate as f64 { MOST_OF_BEST } else { MOST };
+        let worth = WORTH_DELAY.mul_f64(rate as f64 / reached.max(1.0)).min(longest);
         let is_worth_it = half <= worth && carried >= WORTH * reached;
         let needs = if is_needed { half.max(way.skew) } else { half };
         let is_longer = half > early.delay;
@@ -146,8 +148,19 @@ mod tests {
     #[test]
     fn a_path_that_carries_most_is_worth_its_whole_delay() {
         assert_eq!(early(&[(5, 0, 0), (50, 25, 0)], 10), 25);
-        assert_eq!(early(&[(5, 0, 0), (50, 180, 0)], 10), 0, "not so much");
+        assert_eq!(early(&[(5, 0, 0), (50, 180, 0)], 10), 95, "half of it where that is too long");
         assert_eq!(early(&[(10, 0, 0), (100, 1, 0)], 20), 0);
+    }
+
+    #[test]
+    fn a_path_that_carries_more_than_the_faster_ones_is_worth_half_of_any_delay() {
+        assert_eq!(early(&[(78, 0, 0), (230, 237, 0)], 62), 104);
+        assert_eq!(
+            early(&[(78, 0, 0), (80, 237, 0)], 62),
+            0,
+            "it adds no more than the faster one carries"
+        );
+        assert_eq!(early(&[(12, 0, 0), (27, 168, 0), (63, 233, 0)], 10), 125);
     }
 
     #[test]

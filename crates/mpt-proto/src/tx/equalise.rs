@@ -14,6 +14,8 @@
 //! happens when start-up ends so. BBR drains that after ten seconds. So the equal delay takes the place of what waits
 //! there, unless packets wait for all paths.
 //!
+//! Paths that take no longer than the equal delay are used alike, as if they were one, the fastest.
+//!
 //! A flow whose window bounds it to one path's worth shows that: the fastest path is not full any more. Then
 //! the equal delay shrinks. Flows that fill all paths without it are left alone.
 
@@ -35,8 +37,8 @@ const FORGOTTEN: Duration = Duration::from_secs(3);
 /// How much longer than the mean delay of the slowest path it can become: what that delay varies by.
 const SPARE: Duration = Duration::from_millis(2);
 
-/// The fastest path is full if as much is sent in all as this share of its rate; and nothing is left to gain if it is
-/// that share of all rates.
+/// The paths that the equal delay reaches are full if as much is sent in all as this share of their rates; and nothing is left to gain if
+/// it is that share of all rates.
 const FULL: f64 = 0.96;
 
 /// If more is sent than this share of all rates, slower paths have joined by themselves.
@@ -60,6 +62,11 @@ const STEP: u32 = 6;
 /// After a step that has harmed it does not grow for a trial, and for twice as many each further time, up to this.
 const LONGEST_REST: u16 = 128;
 
+/// What an equal delay becomes that is too long.
+pub(super) fn shrunk(delay: Duration) -> Duration {
+    delay * 2 / 3
+}
+
 /// The equal delay of a connection.
 #[derive(Debug, Default)]
 pub(super) struct Equalise {
@@ -81,8 +88,8 @@ pub(super) struct Equalise {
     looked: Instant,
     looked_at: u64,
     was_full: bool,
-    /// What the trial is of: the delay before it, and the share of the fastest path's rate that was sent.
-    step: Option<(Duration, f64)>,
+    /// What the trial is of: the delay before it, and then what was sent, and what the paths that it reached carry, in bytes per second.
+    step: Option<(Duration, [f64; 2])>,
     /// Trials to come without growth, and after the next step that harms.
     rest: u16,
     next_rest: u16,
@@ -93,8 +100,10 @@ pub(super) struct Equalise {
 pub(super) struct Situation {
     /// What waits for the fastest path, as the time that it takes to leave.
     pub(super) backlog: Duration,
-    /// The rate of the fastest path, and of all, in bytes per second; `None` if one is not known.
-    pub(super) rate: u64,
+    /// The rate of the paths that take no longer than the equal delay, so that the flow uses them alike, and of those that would if it had
+    /// [shrunk], in bytes per second. The fastest one is always among them.
+    pub(super) reached: [u64; 2],
+    /// The rate of all; `None` if one is not known.
     pub(super) rates: Option<u64>,
     /// Whether packets wait for all paths.
     pub(super) is_full: bool,
@@ -181,7 +190,8 @@ impl Equalise {
 
     /// Follows the situation. Returns whether the peer is to be told of another delay.
     pub(super) fn update(&mut self, now: Instant, situation: Situation) -> bool {
-        let Situation { backlog, rate, rates, is_full, skew, round_trip } = situation;
+        let Situation { backlog, reached, rates, is_full, skew, round_trip } = situation;
+        let [reached, less] = reached.map(|rate| rate as f64);
         let before = self.delay;
         if !self.has_bulk(now) || skew < LEAST_SKEW {
             let Self { bulk_at, sent, early, .. } = *self;
@@ -199,26 +209,25 @@ impl Equalise {
         if elapsed < TRIAL.max((round_trip + self.delay) * ROUNDS) {
             return false;
         }
-        let share = (self.sent - self.before) as f64 / (rate as f64 * elapsed.as_secs_f64());
+        let sent = (self.sent - self.before) as f64 / elapsed.as_secs_f64();
         let stands = self.least.take().unwrap_or_default().saturating_sub(LEFT);
         let has_waited = std::mem::take(&mut self.was_full);
-        let is_full =
-            has_waited || rates.is_some_and(|rates| share * rate as f64 >= FULL * rates as f64);
+        let is_full = has_waited || rates.is_some_and(|rates| sent >= FULL * rates as f64);
         (self.began, self.before) = (now, self.sent);
         (self.looked, self.looked_at) = (now, self.sent);
         match self.step.take() {
-            Some((delay, least)) if share < HARMED * least.min(1.0 / FULL) => {
-                self.step = Some((delay, least));
+            Some((delay, before)) if sent < HARMED * before[0].min(before[1] / FULL) => {
+                self.step = Some((delay, before));
                 return self.end_harmful(now);
             }
             Some(_) => self.next_rest = 0,
-            None if share < HARMED * FULL => self.delay = (self.delay * 2 / 3).max(self.early),
+            None if sent < HARMED * FULL * less => self.delay = shrunk(self.delay).max(self.early),
             None => {}
         }
-        let has_joined = rates.is_some_and(|rates| share * rate as f64 > JOINED * rates as f64);
+        let has_joined = rates.is_some_and(|rates| sent > JOINED * rates as f64);
         if self.rest > 0 {
             self.rest -= 1;
-        } else if share >= FULL
+        } else if sent >= FULL * reached
             && has_joined
             && !has_waited
             && !stands.is_zero()
@@ -226,11 +235,15 @@ impl Equalise {
         {
             // What stands in the queue of the fastest path lets slower ones join. BBR drains it when it measures its
             // least round trip. The same delay at the peer lasts, and now changes nothing.
-            self.step = Some((self.delay, share));
+            self.step = Some((self.delay, [sent, reached]));
             self.delay = (self.delay + stands).min(skew + SPARE);
             self.is_used = true;
-        } else if share >= FULL && !is_full && self.delay < skew && (self.is_used || !has_joined) {
-            self.step = Some((self.delay, share));
+        } else if sent >= FULL * reached
+            && !is_full
+            && self.delay < skew
+            && (self.is_used || !has_joined)
+        {
+            self.step = Some((self.delay, [sent, reached]));
             let step = stands.max((round_trip + self.delay) / STEP);
             self.delay = (self.delay + step).min(skew + SPARE);
             self.is_used = true;
@@ -245,7 +258,7 @@ impl Equalise {
     /// Whether the present step makes the flow send so much less that the end of the trial need not be awaited: a window
     /// that does not grow fills less of a longer round trip.
     fn harms_at_once(&mut self, now: Instant, situation: Situation) -> bool {
-        let Some((_, least)) = self.step else { return false };
+        let Some((_, [before, _])) = self.step else { return false };
         let elapsed = now.since(self.looked);
         if elapsed < TRIAL.max((situation.round_trip + self.delay) * LOOK) {
             return false;
@@ -254,7 +267,7 @@ impl Equalise {
         let is_first = self.looked == self.began;
         (self.looked, self.looked_at) = (now, self.sent);
         // In the first round trips the step itself changes what is sent.
-        !is_first && sent / (situation.rate as f64 * elapsed.as_secs_f64()) < HARMED_AT_ONCE * least
+        !is_first && sent / elapsed.as_secs_f64() < HARMED_AT_ONCE * before
     }
 
     /// The step of this trial is taken back.
@@ -271,108 +284,4 @@ impl Equalise {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const MS: Duration = Duration::from_millis(1);
-
-    const SITUATION: Situation = Situation {
-        backlog: Duration::ZERO,
-        rate: 1_000_000,
-        rates: None,
-        is_full: false,
-        skew: Duration::from_millis(50),
-        round_trip: Duration::from_millis(20),
-    };
-
-    /// A bulk flow over a path of 1 MB/s with a round trip of 20 ms, beside one that is 50 ms slower.
-    struct Flow {
-        equalise: Equalise,
-        now: Instant,
-    }
-
-    impl Flow {
-        fn new() -> Self {
-            Self { equalise: Equalise::default(), now: Instant::ZERO + Duration::from_secs(1) }
-        }
-
-        /// For so many tenths of a second as much is sent as the window in bytes allows, or if less the pace.
-        fn run(&mut self, tenths: u32, window: f64, pace: f64) -> Duration {
-            for _ in 0..tenths * 10 {
-                self.now += 10 * MS;
-                let round_trip = 20.0 + self.equalise.delay.as_secs_f64() * 1e3;
-                let rate = (window / round_trip).min(pace) * 1e3;
-                self.equalise.on_packet(self.now, Volume::Bulk);
-                self.equalise.on_sent((rate / 100.0) as usize);
-                self.equalise.update(self.now, SITUATION);
-            }
-            self.equalise.delay
-        }
-    }
-
-    #[test]
-    fn grows_as_far_as_the_window_of_the_sender_reaches_and_then_further_as_that_grows() {
-        let mut flow = Flow::new();
-        assert_eq!(flow.run(5, 40_000.0, 1000.0), Duration::ZERO, "nothing is known yet");
-        let reached = flow.run(100, 40_000.0, 1000.0);
-        assert!((14 * MS..=21 * MS).contains(&reached), "{reached:?}");
-        let reached = flow.run(200, 80_000.0, 1000.0);
-        assert_eq!(reached, 50 * MS + SPARE);
-        assert!(
-            flow.equalise.of(Volume::Bulk).is_some() && flow.equalise.of(Volume::Usual).is_none()
-        );
-    }
-
-    #[test]
-    fn a_flow_with_a_window_of_one_path_is_left_alone_for_longer_and_longer() {
-        let mut flow = Flow::new();
-        let mut delayed = 0;
-        for _ in 0..600 {
-            delayed += u32::from(!flow.run(1, 20_000.0, 1000.0).is_zero());
-        }
-        assert!((6..60).contains(&delayed), "{delayed} tenths of a minute");
-    }
-
-    #[test]
-    fn replaces_the_queue_by_which_slower_paths_have_joined_unless_packets_wait_for_all() {
-        for is_full in [false, true] {
-            let mut equalise = Equalise::default();
-            let mut now = Instant::ZERO + Duration::from_secs(1);
-            for _ in 0..200 {
-                now += 10 * MS;
-                equalise.on_packet(now, Volume::Bulk);
-                equalise.on_sent(19_500);
-                let backlog = (52 * MS).saturating_sub(equalise.delay);
-                let rates = Some(2_000_000);
-                equalise.update(now, Situation { backlog, rates, is_full, ..SITUATION });
-            }
-            let expected = if is_full { Duration::ZERO } else { 49 * MS };
-            assert_eq!(equalise.delay, expected, "packets wait: {is_full}");
-        }
-    }
-
-    #[test]
-    fn the_early_delay_does_not_change_while_there_is_a_bulk_flow() {
-        let mut flow = Flow::new();
-        assert!(flow.equalise.set_early(flow.now, 30 * MS, true));
-        flow.run(1, 20_000.0, 1000.0);
-        assert!(!flow.equalise.set_early(flow.now, 10 * MS, true));
-        assert_eq!(flow.equalise.delay(), 30 * MS);
-        let later = flow.now + FORGOTTEN;
-        assert!(flow.equalise.set_early(later, 10 * MS, true));
-        assert_eq!(flow.equalise.delay(), 10 * MS);
-        flow.run(1, 20_000.0, 1000.0);
-        assert!(flow.equalise.set_early(flow.now, Duration::ZERO, false), "one path is left");
-        assert_eq!(flow.equalise.delay(), Duration::ZERO);
-    }
-
-    #[test]
-    fn ends_without_bulk() {
-        let mut flow = Flow::new();
-        flow.run(50, 40_000.0, 1000.0);
-        assert!(flow.equalise.is_active() && flow.equalise.told().is_some());
-        let now = flow.now + FORGOTTEN;
-        assert!(flow.equalise.update(now, SITUATION), "the peer is told");
-        assert!(!flow.equalise.is_active() && flow.equalise.told().is_none());
-    }
-}
+mod tests;

@@ -9,7 +9,7 @@ use super::rates::slower_than_fastest;
 use crate::id::PathId;
 use crate::path::breaker::Act;
 use crate::path::feedback::Header;
-use crate::path::rate::Given;
+use crate::path::rate::{Given, Queues};
 use crate::path::rtt::RoundTrip;
 use crate::time::Instant;
 use crate::tx::transmit::TransmitKind;
@@ -118,6 +118,7 @@ impl TransmitHalf {
             if path.feedback.has_progress() {
                 self.on_path_progress(now, index, block);
             }
+            let others = self.queues_beside(index);
             let path = &mut self.paths[index];
             if self.paced.is_some() {
                 let (header, least) = (path.wire_len(0) as u64, path.round_trip());
@@ -125,7 +126,8 @@ impl TransmitHalf {
                 // No two connections have their tests at the same time, except by chance.
                 let phase =
                     Duration::from_millis(u64::from(self.framing.index().unwrap_or(0)) % 2000);
-                let given = Given { header, least, latest, competes: self.competes, phase };
+                let competes = self.competes;
+                let given = Given { header, least, latest, competes, phase, last, others };
                 path.rate.on_feedback(now, block, given);
             }
             let long = path.feedback.has_longer(path.mtu.least());
@@ -138,6 +140,13 @@ impl TransmitHalf {
             self.set_rates(now);
             self.check_breaker(now, index);
         }
+    }
+
+    /// What stands in the queues of the paths but one.
+    fn queues_beside(&self, index: usize) -> Queues {
+        let others = self.paths.iter().filter(|(other, path)| *other != index && path.carries());
+        let queue = self.paths[index].rate.queue();
+        others.map(|(_, path)| path.rate.queues(queue)).max().unwrap_or_default()
     }
 
     /// Slows a path down, stops it or uses it again, by what it loses.

@@ -213,7 +213,7 @@ impl TransmitHalf {
         let wire_len = self.framing.overhead() + len + IPV4_UDP;
         let earliest = self.scheduler.earliest()?;
         match self.paced.as_ref().and_then(|paced| paced.equalise.of(volume)) {
-            Some(equal) if earliest.equalises() => earliest.select_equalised(now, wire_len, equal),
+            Some(equal) if earliest.equalises() => earliest.select_equalised(now, equal),
             _ => earliest.select(now, wire_len, waited),
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::connection::TransmitHalf;
 use super::early::{Way, early_delay};
-use super::equalise::Situation;
+use super::equalise::{Situation, shrunk};
 use super::path::{ROUND_TRIP, TransmitPath};
 use crate::config::SchedulerConfig;
 use crate::id::PathId;
@@ -129,6 +129,7 @@ impl TransmitHalf {
         let times = Times {
             target: Duration::from_millis(5).max(round_trip / 5) + price,
             interval: Duration::from_millis(100).max(round_trip * 6 / 5) * bursts + price,
+            round_trip,
         };
         let rate = earliest.rate().unwrap_or(u64::MAX).min(u64::from(u32::MAX));
         let more = earliest.skew() + most + patience;
@@ -213,7 +214,10 @@ impl TransmitHalf {
         let is_full = !paced.queues.is_empty();
         let measured = |path: &TransmitPath| path.rate.rate().filter(|_| path.rate.is_measured());
         let rates = usable(&self.paths).map(|(_, path)| measured(path)).sum();
-        let situation = Situation { backlog, rate, rates, is_full, skew, round_trip };
+        let delay = paced.equalise.delay();
+        let within = |delay| earliest.map_or(rate, |it| it.rate_within(delay).max(rate));
+        let reached = [delay, shrunk(delay)].map(within);
+        let situation = Situation { backlog, reached, rates, is_full, skew, round_trip };
         if paced.equalise.update(now, situation) {
             // On all paths, since one of them may lose it.
             self.paths.iter_mut().for_each(|(_, path)| path.keepalive_now(now));

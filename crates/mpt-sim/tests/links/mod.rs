@@ -156,7 +156,7 @@ pub(crate) fn line_of_step(
     let (queue, order) = (left.queue_standing().unwrap_or_default(), right.stats().reorder);
     let (drops, repairs) = (left.stats().drops, left.repair_stats());
     format!(
-        "{} {mbps:.1} events {} window {:.0} again {} rtt {} {paths:?} waiting {} committed {} equal {:?} lost {} leaves {} returns {} given up {} late {} dropped {} {} held {} marked {}",
+        "{} {mbps:.1} events {} window {:.0} again {} rtt {} {paths:?} waiting {} committed {} equal {:?} lost {} leaves {} returns {} given up {} late {} dropped {} {} held {} marked {} tried {} in vain {} refused {} too late {} early {} needless {}",
         pair.world.now().since(Instant::ZERO).as_millis(),
         sender.stats().congestion_events,
         sender.window(),
@@ -174,5 +174,11 @@ pub(crate) fn line_of_step(
         drops.count(Drop::QueueFull),
         order.held,
         queue.marked,
+        repairs.repaired.tried,
+        repairs.repaired.in_vain,
+        repairs.repaired.refused,
+        repairs.too_late,
+        repairs.early,
+        repairs.needless,
     )
 }

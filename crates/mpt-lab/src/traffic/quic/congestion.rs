@@ -9,8 +9,9 @@ use quinn::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig
 /// A congestion controller of the QUIC library.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Congestion {
-    /// BBR in its first version (draft-cardwell-iccrg-bbr-congestion-control), which the library calls
-    /// experimental.
+    /// What the library calls BBR, and experimental. Unlike BBR (draft-cardwell-iccrg-bbr-congestion-control) it
+    /// takes one packet over the time between two acknowledgements for the rate, keeps the highest one for good, and
+    /// is not paced by it. So it soon keeps several round trips in flight, and sends the more, the more is lost.
     Bbr,
     /// CUBIC, RFC 8312: what the library takes by itself.
     #[default]

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::points::{MOST_MEANT, after, earlier, meant};
-use super::{BaseCheck, Finding, LEAST, RateEstimator, SHORTEST, Stage};
+use super::points::{after, earlier, meant, meant_of_least};
+use super::{LEAST, RateEstimator, SHORTEST, Stage};
 use crate::time::Instant;
 
 /// The least delay is looked for again after this time, and holds for one to two times as long.
@@ -48,7 +48,7 @@ impl RateEstimator {
         // So they do after a host has stood still, and the least of many means is below them by chance: both less over longer times.
         let long = half.max((lead * LONG).min(LONGEST));
         let is_steady = self.points.is_steady(long, self.noise, self.busy_from);
-        let mean = self.points.mean_delay(long, MOST_MEANT).filter(|_| is_steady);
+        let mean = self.points.mean_delay(long, meant_of_least(self.noise)).filter(|_| is_steady);
         // The first data of a flow has no mean yet, and the least delay of all is far below the least of so few.
         if self.mean_base.is_none() && self.is_jittery() {
             self.mean_base = self.trains.mean_alone().map(|mean| [mean; 2]);
@@ -77,7 +77,7 @@ impl RateEstimator {
                     if let (Some(means), Some(mean)) = (&mut self.mean_base, mean) {
                         *means = [mean, means[0]];
                     }
-                    self.base_began = now;
+                    (self.base_began, self.doubted) = (now, None);
                     // It is seen only while nothing stands in the queue. Most flows leave it empty for a moment; to send
                     // less costs them something.
                     if self.stage == Stage::Servo && self.bases_seen >= MOST_SEEN {
@@ -118,42 +118,6 @@ impl RateEstimator {
             .or_else(|| self.points.least_delay(span))
     }
 
-    /// Less is sent than the path delivers: then q falls, or the least delay has risen.
-    pub(super) fn check_base(&mut self, now: Instant, round_trip: Duration) {
-        if self.stage != Stage::Servo || f64::from(self.queue) <= self.target(round_trip) {
-            self.check = None;
-            self.misses = 0;
-            return;
-        }
-        let elapsed = now.since(self.updated).as_micros() as f64;
-        let share = 1.0 - self.pace / self.rate;
-        let means_take = self.means_take();
-        let new = BaseCheck { before: self.queue, predicted: 0.0, judged_at: None };
-        let check = self.check.get_or_insert(new);
-        check.predicted += (share * elapsed).max(0.0);
-        if check.judged_at.is_none() && check.predicted >= 4000.0 {
-            // What is sent now arrives behind what stands in the queue, and a mean shows it later.
-            let queue = Duration::from_micros(self.queue.unsigned_abs().into());
-            check.judged_at = Some(now + round_trip + queue + means_take);
-        }
-        if check.judged_at.is_some_and(|at| now >= at) {
-            let fell = f64::from(check.before - self.queue);
-            let missed = fell < 0.25 * check.predicted.min(f64::from(check.before));
-            self.check = None;
-            self.misses = if missed { self.misses + 1 } else { 0 };
-            if self.misses >= 2 {
-                self.misses = 0;
-                if let Some(base) = self.base() {
-                    self.on_failed_drains(now, base);
-                    self.findings.push(now, Finding::Longer { by: self.queue() });
-                    self.set_base(base.wrapping_add_signed(self.queue));
-                    self.base_began = now;
-                    self.queue = 0;
-                }
-            }
-        }
-    }
-
     /// This is the delay when nothing stands in a queue.
     pub(super) fn set_base(&mut self, base: u32) {
         let by = self.base().map_or(0, |before| after(base, before));
@@ -173,8 +137,7 @@ mod tests {
     /// Sends `count` datagrams of so many bytes each 2 ms that take 30 ms and up to 16 ms more, in turn; feedback tells of 8 at once.
     fn send(path: &mut RateEstimator, block: &mut Block, [count, bytes]: [u32; 2]) {
         let ms = Duration::from_millis;
-        let given =
-            Given { header: 28, least: ms(60), latest: ms(60), competes: false, phase: ms(0) };
+        let given = Given { least: ms(60), latest: ms(60), ..Given::default() };
         for _ in 0..count / 8 {
             block.received += 8;
             block.highest += 8;

@@ -87,7 +87,7 @@ impl RateEstimator {
             phase,
             passed: false,
         }));
-        self.draining_until = None;
+        (self.draining_until, self.doubted) = (None, None);
         self.findings.push(now, Finding::Rival { queue: self.queue() });
     }
 
@@ -173,7 +173,7 @@ impl RateEstimator {
             rivals.trusted_for = (rivals.trusted_for * 2).clamp(TRUSTED[0], TRUSTED[1]);
             rivals.trusted_until = now + rivals.trusted_for;
         }
-        (self.check, self.misses, self.boost) = (None, 0, 1.0);
+        (self.drain, self.misses, self.boost) = (None, 0, 1.0);
         self.base_began = now;
         self.findings.push(now, Finding::Alone { queue: self.queue() });
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::train::Trains;
-use super::{Finding, GAIN, LEAST, LOW_PACE, MOST_GAIN, RateEstimator, START_QUEUE, Stage};
+use super::{Finding, GAIN, Given, LEAST, LOW_PACE, MOST_GAIN, RateEstimator, START_QUEUE, Stage};
 use crate::time::Instant;
 
 /// A pace that goes by mean delays follows so many mean deviations of the delay more slowly.
@@ -28,7 +28,12 @@ const ROOM: f64 = 0.25;
 
 impl RateEstimator {
     /// What follows from the estimate for the pace. The least round trip and the last one are these.
-    pub(super) fn set_pace(&mut self, now: Instant, [round_trip, latest]: [Duration; 2]) {
+    pub(super) fn set_pace(
+        &mut self,
+        now: Instant,
+        [round_trip, latest]: [Duration; 2],
+        given: &Given,
+    ) {
         if let Some(pace) = self.competing_pace(now, latest) {
             self.pace = pace;
             return;
@@ -51,14 +56,14 @@ impl RateEstimator {
             }
         };
         let gain = if self.held { gain.min(0.0) } else { gain };
-        self.pace = self.rate * (1.0 + gain);
+        self.pace = self.trusted() * (1.0 + gain);
         if self.draining_until.is_some_and(|until| now < until) {
             self.pace = self.pace.min(self.rate * LOW_PACE);
         } else {
             self.draining_until = None;
         }
         self.findings.on_queue(now, self.draining_until.is_some(), self.queue);
-        self.check_base(now, round_trip);
+        self.check_base(now, round_trip, given);
     }
 
     /// The target of q.

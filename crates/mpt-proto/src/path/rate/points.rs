@@ -42,8 +42,12 @@ pub(super) struct Point {
 /// A mean delay is of so many packets at least: with fewer it says little where delays vary.
 const LEAST_MEANT: u32 = 16;
 
-/// And need not be of more. The least of many means is: it is below them by chance the more, the fewer each is of.
-pub(super) const MOST_MEANT: u32 = 64;
+/// And need not be of more.
+const MOST_MEANT: u32 = 64;
+
+/// The least of many means is of more: it is below them by chance the more, the fewer each is of. Where delays deviate by 10 ms that
+/// was as much as is allowed for, and a path whose queue was empty seemed full. Points that are kept reach back for so many.
+const MOST_OF_LEAST: u32 = 160;
 
 /// Where delays deviate by one millisecond, so many; the square of that where they deviate by more, so that a mean is off by one
 /// millisecond whatever they do.
@@ -52,6 +56,11 @@ const MEANT_PER_SQUARE: f64 = 1.6;
 /// Of how many packets a mean delay is where delays deviate by `noise` microseconds on average.
 pub(super) fn meant(noise: f64) -> u32 {
     ((MEANT_PER_SQUARE * (noise / 1000.0).powi(2)) as u32).clamp(LEAST_MEANT, MOST_MEANT)
+}
+
+/// The same of the least mean delay.
+pub(super) fn meant_of_least(noise: f64) -> u32 {
+    ((MEANT_PER_SQUARE * (noise / 1000.0).powi(2)) as u32).clamp(MOST_MEANT, MOST_OF_LEAST)
 }
 
 /// Least delays and rates are of so many at least.
@@ -154,7 +163,7 @@ impl Points {
             .last
             .len()
             .checked_sub(1)
-            .and_then(|last| self.mean_begins(last, span, MOST_MEANT));
+            .and_then(|last| self.mean_begins(last, span, meant_of_least(noise)));
         let Some(first) = begin else { return false };
         let lead = Duration::from_micros(noise as u64);
         let before = self.last.iter().rev().find(|point| first.at.since(point.at) >= lead);

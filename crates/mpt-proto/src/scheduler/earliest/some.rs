@@ -1,5 +1,7 @@
 //! Choices among some of the paths, or of several paths at once.
 
+use std::time::Duration;
+
 use super::{Earliest, Lane};
 use crate::id::PathId;
 use crate::time::Instant;
@@ -18,6 +20,11 @@ impl Earliest {
     /// Whether no path carries.
     pub(crate) fn is_empty(&self) -> bool {
         self.lanes.is_empty()
+    }
+
+    /// The rate of the paths in use that take no longer than so much more than the fastest, in bytes per second.
+    pub(crate) fn rate_within(&self, delay: Duration) -> u64 {
+        self.used().filter(|lane| lane.delay <= delay).filter_map(|lane| lane.rate).sum()
     }
 
     /// All paths but one that carry and cost nothing, that by which a packet of `len` bytes that goes before all that is committed

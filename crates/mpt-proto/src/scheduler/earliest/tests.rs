@@ -82,13 +82,34 @@ fn where_the_peer_holds_packets_the_slow_path_joins_so_much_earlier() {
         let mut earliest = earliest(&[(1_000_000, 0), (250_000, 40)]);
         let equal = Duration::from_millis(equal);
         let first = (0..60).position(|_| {
-            let choice = earliest.select_equalised(at(0), LEN, equal);
+            let choice = earliest.select_equalised(at(0), equal);
             let Some(Choice::Path(path)) = choice else { return false };
             earliest.commit(at(0), path, LEN);
             path.0 == 1
         });
         assert!(first.is_some_and(|first| (least..most).contains(&first)), "{equal:?}: {first:?}");
     }
+}
+
+#[test]
+fn a_path_of_a_low_rate_that_has_no_room_does_not_keep_out_one_that_has() {
+    // A packet takes 4 ms on the first path, and 0.1 ms on the second.
+    let mut earliest = earliest(&[(250_000, 0), (10_000_000, 180)]);
+    let equal = Duration::from_millis(70);
+    let (mut sent, mut idle) = (0, 0);
+    for now in (0..2_000_000).step_by(100).map(at) {
+        while let Some(Choice::Path(path)) = earliest.select_equalised(now, equal) {
+            earliest.commit(now, path, LEN);
+            sent += u32::from(path.0 == 1);
+        }
+        idle += u32::from(earliest.committed(PathId(1)) == 0);
+        for path in [PathId(0), PathId(1)] {
+            while earliest.committed(path) > 0 && earliest.may_send(now, path) {
+                earliest.on_sent(now, path, LEN);
+            }
+        }
+    }
+    assert!(sent > 19_800 && idle == 0, "{sent} of 20000, idle {idle} times");
 }
 
 #[test]

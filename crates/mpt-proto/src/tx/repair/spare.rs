@@ -9,7 +9,7 @@ const AT_MOST: f64 = 0.15;
 /// What may be saved up, in bytes: a queue of some access links that overflows.
 const SAVED: f64 = (128 << 10) as f64;
 
-/// What duplicates and parity leave of that.
+/// What duplicates, parity and second copies of what is sent again leave of that.
 const FOR_REPAIRS: f64 = SAVED / 2.0;
 
 /// The bytes that may be sent again of what one path has lost, and as duplicates of what it carries.
@@ -43,7 +43,7 @@ impl Spare {
         self.take_down_to(0.0, bytes)
     }
 
-    /// The same for something that may never be missed: what repairs need is left to them.
+    /// The same for something that may never be missed, or is sent again already: what repairs need is left to them.
     pub(in crate::tx) fn take_beside_repairs(&mut self, bytes: usize) -> bool {
         self.take_down_to(FOR_REPAIRS, bytes)
     }

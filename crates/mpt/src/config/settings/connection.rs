@@ -184,7 +184,7 @@ settings! {
         thin_acks: bool = default(value::flag, true), InPlace;
         /// With the scheduler `"earliest"`: have the peer hold packets of a bulk flow that keeps too little in flight for
         /// the slower paths, as BBR does, until they have taken as long as by these, and those of TCP connections from
-        /// the first one on for up to 90 ms, because BBR goes by its first packets, unless connections by that port (as
+        /// the first one on for up to 170 ms, because BBR goes by its first packets, unless connections by that port (as
         /// those of the web) seldom send much; with `"weighted"`, in a session: full segments of TCP, until they have
         /// taken as long as by the slowest path.
         equalise: bool = default(value::flag, true), InPlace;
