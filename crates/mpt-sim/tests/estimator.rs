@@ -174,11 +174,11 @@ fn queue(pair: &mut Pair, trunk: TrunkId, mbps: u64, from: u64) -> (f64, f64) {
 #[cfg_attr(debug_assertions, ignore = "takes minutes without --release")]
 fn paths_over_one_link_fill_it_and_keep_its_queue_short() {
     for load in [Load::Cubic(1), Load::Cubic(8), Load::Bbr, Load::Stream(60_000)] {
-        for (delays, mbps, limit) in [
-            (&[10, 10][..], 20, 200_000),
-            (&[10, 30], 20, 200_000),
-            (&[10, 10], 20, 2_000_000),
-            (&[10, 10, 15], 50, 500_000),
+        for (delays, mbps, limit, most_mean) in [
+            (&[10, 10][..], 20, 200_000, 10.0),
+            (&[10, 30], 20, 200_000, 10.0),
+            (&[10, 10], 20, 2_000_000, 10.0),
+            (&[10, 10, 15], 50, 500_000, 15.0),
         ] {
             // A start that goes wrong keeps the queue full.
             for begin in [1000, 1037, 1074] {
@@ -193,7 +193,7 @@ fn paths_over_one_link_fill_it_and_keep_its_queue_short() {
                 let case = format!(
                     "{load:?} {delays:?} {mbps} {limit} from {begin}: {carried:.2}, {mean:.1} ms, {most:.1} ms"
                 );
-                assert!(carried >= 0.93 && mean < 10.0 && most < 50.0, "{case}");
+                assert!(carried >= 0.93 && mean < most_mean && most < 50.0, "{case}");
             }
         }
     }
