@@ -18,6 +18,7 @@
 //! example. Then the present one is the least.
 
 mod base;
+mod check;
 mod compete;
 mod drain;
 mod empty;
@@ -36,8 +37,8 @@ use std::time::Duration;
 
 use crate::time::Instant;
 use crate::wire::extended::feedback::Block;
-use drain::Drain;
-pub(crate) use drain::Queues;
+use check::DrainCheck;
+pub(crate) use check::Queues;
 pub(crate) use found::Findings;
 pub use found::{Finding, Found, RateStage};
 use points::{Point, Points, Sample, after};
@@ -108,7 +109,7 @@ pub(crate) struct RateEstimator {
     bases_seen: u8,
     /// Until when less is sent so that the least delay shows.
     draining_until: Option<Instant>,
-    drain: Option<Drain>,
+    drain: Option<DrainCheck>,
     misses: u8,
     /// What the path delivers, while its rate is doubted, and q when that began.
     doubted: Option<(f64, i32)>,

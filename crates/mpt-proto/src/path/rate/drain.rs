@@ -12,6 +12,7 @@
 
 use std::time::Duration;
 
+use super::check::{DrainCheck, Queues};
 use super::points::{Point, after};
 use super::{Finding, Given, LEAST, RateEstimator, Stage};
 use crate::time::Instant;
@@ -28,31 +29,6 @@ const DOUBTED: f64 = 0.5;
 
 /// Another path may have the queue in common if it sees more than this share of it. Nor does what falls to no less show that anything was drained.
 const SIMILAR: f64 = 0.5;
-
-/// Whether others of the connection's paths have a queue.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Queues {
-    /// None of them.
-    #[default]
-    Empty,
-    /// All that have one are sent on by less than they deliver.
-    Draining,
-    /// At least one that has may be what fills it.
-    Filling,
-}
-
-/// A time in which less is sent than the path delivers.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Drain {
-    /// q at its beginning, or as long as it was by what was sent before.
-    before: i32,
-    /// What was sent last when it began.
-    from: u32,
-    /// By how much q should have fallen, in microseconds.
-    predicted: f64,
-    /// When it is to be judged, and when that was decided what was sent last, and by how much q should have fallen by then.
-    judged: Option<(Instant, u32, f64)>,
-}
 
 impl RateEstimator {
     /// What the queue of this path says to another one that sees a queue: if both have it in common, that is about the same.
@@ -81,7 +57,7 @@ impl RateEstimator {
         let elapsed = now.since(self.updated).as_micros() as f64;
         let share = 1.0 - self.pace / self.trusted();
         let means_take = self.means_take();
-        let new = Drain { before: self.queue, from: given.last, predicted: 0.0, judged: None };
+        let new = DrainCheck { before: self.queue, from: given.last, predicted: 0.0, judged: None };
         let drain = self.drain.get_or_insert(new);
         drain.predicted += (share * elapsed).max(0.0);
         let is_shared = given.others > Queues::Empty;
