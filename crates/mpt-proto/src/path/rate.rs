@@ -109,7 +109,7 @@ pub(crate) struct RateEstimator {
     bases_seen: u8,
     /// Until when less is sent so that the least delay shows.
     draining_until: Option<Instant>,
-    drain: Option<DrainCheck>,
+    drain: Option<Box<DrainCheck>>,
     misses: u8,
     /// What the path delivers, while its rate is doubted, and q when that began.
     doubted: Option<(f64, i32)>,

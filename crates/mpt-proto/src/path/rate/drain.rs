@@ -58,7 +58,7 @@ impl RateEstimator {
         let share = 1.0 - self.pace / self.trusted();
         let means_take = self.means_take();
         let new = DrainCheck { before: self.queue, from: given.last, predicted: 0.0, judged: None };
-        let drain = self.drain.get_or_insert(new);
+        let drain = self.drain.get_or_insert_with(|| Box::new(new));
         drain.predicted += (share * elapsed).max(0.0);
         let is_shared = given.others > Queues::Empty;
         let long = if is_shared { f64::from(drain.before) / 4.0 } else { 0.0 };
