@@ -26,16 +26,10 @@ use std::time::Duration;
 /// While data arrives, feedback is told again on a second path so often: what is told nowhere for longer has not arrived.
 pub(crate) const MAX_FEEDBACK_GAP: Duration = Duration::from_millis(20);
 
-/// Paths that are slower than the fastest by more than that carry nothing.
-const MOST_SLOWER: Duration = Duration::from_millis(300);
-
-/// How long after it was sent first a packet may be sent again, where the fastest path has this round trip of late, and the slowest
-/// one is so much slower one way: what comes later than that a sender of TCP has sent again itself. Linux does so 200 ms and a
-/// round trip after the last acknowledgement (RFC 6298 with a least time-out of 200 ms), and a flow over both paths has a round trip
-/// by the slower one, as it is put in order behind them.
-pub(crate) fn repair_deadline(round_trip: Duration, slower: Duration) -> Duration {
-    let of_late = (Duration::from_millis(200) + round_trip).min(Duration::from_millis(300));
-    of_late + slower.min(MOST_SLOWER)
+/// How long after it was sent first a packet may be sent again, where the fastest path has this round trip of late: what comes
+/// later than that a sender of TCP has sent again itself. Linux does so 200 ms and a round trip after the last acknowledgement.
+pub(crate) fn repair_deadline(round_trip: Duration) -> Duration {
+    (Duration::from_millis(200) + round_trip).min(Duration::from_millis(300))
 }
 
 /// The administrative status of a path.

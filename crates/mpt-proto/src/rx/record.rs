@@ -231,7 +231,7 @@ impl ReceiveHalf {
         let slowest = measured.delays.slowest(self.live);
         let deviation = slowest.map_or(Duration::ZERO, |slowest| slowest.deviation);
         let varies = slowest.is_some_and(|slowest| slowest.jitter >= VARIES);
-        let deadline = repair_deadline(if varies { trip } else { least }, Duration::ZERO);
+        let deadline = repair_deadline(if varies { trip } else { least });
         Some((trip * 2 + deviation * 4 + REPAIR_SPARE, deadline))
     }
 

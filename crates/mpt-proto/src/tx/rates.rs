@@ -272,12 +272,6 @@ pub(super) fn usual_round_trip(paths: &Slots<TransmitPath>) -> Duration {
     if varies { recent_round_trip(paths) } else { least_round_trip(paths) }
 }
 
-/// How much longer datagrams take by the slowest path that can carry than by the fastest, as far as it is known.
-pub(super) fn most_slower_than_fastest(paths: &Slots<TransmitPath>) -> Duration {
-    let slower = usable(paths).filter_map(|(_, path)| slower_than_fastest(paths, path));
-    slower.max().unwrap_or_default()
-}
-
 /// How much longer datagrams take by a path than by the fastest of those that can carry; `None` if it is not known.
 pub(super) fn slower_than_fastest(
     paths: &Slots<TransmitPath>,

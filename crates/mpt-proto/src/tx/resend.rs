@@ -13,7 +13,7 @@ use crate::path::repair_deadline;
 use crate::scheduler::earliest::Earliest;
 use crate::sequence::Seq;
 use crate::time::Instant;
-use crate::tx::rates::{most_slower_than_fastest, usual_round_trip};
+use crate::tx::rates::usual_round_trip;
 use crate::tx::repair::{Covered, Kept, RepairStats, StoreStats};
 use crate::tx::transmit::Keep;
 
@@ -137,9 +137,11 @@ impl TransmitHalf {
         self.paths.get(path.index()).map_or(0.0, |path| path.feedback.loss_expected())
     }
 
-    /// How long after it was sent first a packet may be sent again.
+    /// How long after it was sent first a packet may be sent again. A flow over several paths has a round trip by the slowest of them, as
+    /// its packets are put in order behind that.
     fn repair_deadline(&self) -> Duration {
-        repair_deadline(usual_round_trip(&self.paths), most_slower_than_fastest(&self.paths))
+        let slower = self.scheduler.earliest().map_or(Duration::ZERO, Earliest::skew);
+        repair_deadline(usual_round_trip(&self.paths)) + slower
     }
 
     /// A packet is sent again, unless that is too late or too much. Returns whether it is.
