@@ -11,8 +11,8 @@ use mpt_sim::loss::Loss;
 use mpt_sim::profile::Profile;
 use mpt_sim::traffic::packet::Flow;
 use mpt_sim::traffic::stream::Source;
-use mpt_sim::world::StreamId;
 use mpt_sim::world::pair::Pair;
+use mpt_sim::world::{HostId, StreamId};
 
 /// A call: 100 packets of 160 bytes per second.
 fn call(pair: &mut Pair, port: u16) -> StreamId {
@@ -159,6 +159,28 @@ fn others_do_not_wait_for_a_class_whose_paths_are_full() {
     assert!(lost * 100 <= source.sent(), "{lost} of {}", source.sent());
 }
 
+/// So many streams of 200 bytes every 20 ms, evenly spread over these 20 ms, from left to right until then in milliseconds.
+fn add_calls(pair: &mut Pair, count: u16, end: u64) -> Vec<StreamId> {
+    let ends = [pair.left, pair.right];
+    (0..count)
+        .map(|call| add_call(pair, ends, Pair::flow(false, 7001 + call), [call, count], end))
+        .collect()
+}
+
+/// One of so many.
+fn add_call(
+    pair: &mut Pair,
+    [from, to]: [HostId; 2],
+    flow: Flow,
+    [call, count]: [u16; 2],
+    end: u64,
+) -> StreamId {
+    let interval = Duration::from_millis(20);
+    let start = at(2000) + interval * u32::from(call) / u32::from(count);
+    let source = Source::new(flow, 200, interval, start, at(end));
+    pair.world.add_stream(from, to, source)
+}
+
 /// So many calls of 200 bytes every 20 ms over two links of 60 ms that lose 2 %: the share of the packets that is missing, the bytes
 /// that copies, parities and repairs took as a share of those that the calls took, and what became of the parities.
 fn calls(seed: u64, count: u16, repair: RepairMode, sealed: bool) -> (f64, f64, RepairStats) {
@@ -170,15 +192,7 @@ fn calls(seed: u64, count: u16, repair: RepairMode, sealed: bool) -> (f64, f64, 
     }
     let mut pair = Pair::new(seed, &plan).expect("a plan the core accepts");
     pair.world.run_until(at(2000));
-    let interval = Duration::from_millis(20);
-    let streams: Vec<StreamId> = (0..count)
-        .map(|call| {
-            let start = at(2000) + interval * u32::from(call) / u32::from(count);
-            let flow = Pair::flow(false, 7001 + call);
-            let source = Source::new(flow, 200, interval, start, at(62_000));
-            pair.world.add_stream(pair.left, pair.right, source)
-        })
-        .collect();
+    let streams = add_calls(&mut pair, count, 62_000);
     // By then it is known how much the links lose.
     pair.world.run_until(at(12_000));
     let of = |pair: &Pair| {
@@ -224,15 +238,7 @@ fn parity_brings_back_what_calls_lose_for_a_tenth_of_their_bytes() {
 fn what_takes_two_paths_out_of_suspicion_leaves_enough_for_repairs() {
     let lossy = |delay| Profile { loss: Loss::Random(0.02), ..wire(40, delay) };
     let mut pair = Pair::new(1, &plan(&[lossy(15), lossy(10)])).expect("a plan the core accepts");
-    let interval = Duration::from_millis(20);
-    let streams: Vec<StreamId> = (0..100)
-        .map(|call| {
-            let start = at(2000) + interval * u32::from(call) / 100;
-            let flow = Pair::flow(false, 7001 + call);
-            let source = Source::new(flow, 200, interval, start, at(32_000));
-            pair.world.add_stream(pair.left, pair.right, source)
-        })
-        .collect();
+    let streams = add_calls(&mut pair, 100, 32_000);
     // The path is left and back soon, and suspected from then on.
     pair.world.run_until(at(6000));
     pair.world.cut_both(pair.wires[1], true);
@@ -254,17 +260,11 @@ fn what_takes_two_paths_out_of_suspicion_leaves_enough_for_repairs() {
 fn a_hundred_calls_lose_nothing_to_a_link_that_dies_and_soon_go_on() {
     let mut pair = Pair::new(1, &plan(&[wire(40, 15), wire(40, 10)])).expect("a valid plan");
     let (left, right) = (pair.left, pair.right);
-    let interval = Duration::from_millis(20);
-    let mut streams = Vec::new();
+    let mut streams = add_calls(&mut pair, 100, 8000);
     for call in 0..100 {
-        let there = Pair::flow(false, 7001 + call);
-        let Flow { source, destination, port } = there;
+        let Flow { source, destination, port } = Pair::flow(false, 7001 + call);
         let back = Flow { source: destination, destination: source, port };
-        let start = at(2000) + interval * u32::from(call) / 100;
-        for (from, to, flow) in [(left, right, there), (right, left, back)] {
-            let source = Source::new(flow, 200, interval, start, at(8000));
-            streams.push(pair.world.add_stream(from, to, source));
-        }
+        streams.push(add_call(&mut pair, [right, left], back, [call, 100], 8000));
     }
     pair.world.run_until(at(6000));
     pair.world.cut_both(pair.wires[1], true);
