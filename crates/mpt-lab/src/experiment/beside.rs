@@ -6,11 +6,12 @@
 
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 
 use super::load::Route;
 use crate::cell::{Beside, Cell, Change, Event, Traffic};
 use crate::record::{BesideRecord, milliseconds};
+use crate::traffic::media::Ends;
 use crate::traffic::spread::Spread;
 use crate::traffic::tcp::Transport;
 use crate::traffic::udp;
@@ -33,9 +34,7 @@ impl Stream {
         }
         let interval = Duration::from_secs_f64(interval);
         let options = udp::Options { interval, size, length: traffic.length() };
-        let sink = route.to.run(|| udp::Sink::bind(route.address)).context("no UDP sink")?;
-        let remote = sink.address();
-        let source = route.from.run(|| udp::Source::connect(remote)).context("no UDP source")?;
+        let Ends { sink, source } = route.stream()?;
         Ok(Some(Self { stream: udp::Stream::start(sink, source, options)?, interval }))
     }
 

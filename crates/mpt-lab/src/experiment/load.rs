@@ -39,6 +39,25 @@ pub(super) struct Route<'a> {
     pub(super) mptcp: Option<&'a Mptcp>,
 }
 
+impl Route<'_> {
+    /// The sockets of a UDP stream.
+    pub(super) fn stream(&self) -> Result<media::Ends> {
+        stream_ends(self.from, self.to, self.address)
+    }
+
+    /// Those of one in the other direction.
+    fn stream_back(&self) -> Result<media::Ends> {
+        stream_ends(self.to, self.from, self.sender)
+    }
+}
+
+fn stream_ends(from: &Host, to: &Host, address: IpAddr) -> Result<media::Ends> {
+    let sink = to.run(|| udp::Sink::bind(address)).context("no UDP sink")?;
+    let remote = sink.address();
+    let source = from.run(|| udp::Source::connect(remote)).context("no UDP source")?;
+    Ok(media::Ends { sink, source })
+}
+
 /// Traffic under way.
 pub(super) enum Load {
     Calls(calls::Calls),
@@ -119,19 +138,15 @@ impl Load {
     }
 
     fn calls(route: &Route<'_>, traffic: &Traffic) -> Result<Self> {
-        let call = |_| -> Result<calls::Call> {
-            let there = stream_ends(route.from, route.to, route.address)?;
-            Ok(calls::Call { there, back: stream_ends(route.to, route.from, route.sender)? })
-        };
+        let call = |_| Ok(calls::Call { there: route.stream()?, back: route.stream_back()? });
         let all = (0..traffic.flows).map(call).collect::<Result<_>>()?;
         Ok(Self::Calls(calls::Calls::start(all, traffic.length())?))
     }
 
     fn media(route: &Route<'_>, traffic: &Traffic) -> Result<Self> {
-        let ends = || stream_ends(route.from, route.to, route.address);
         let bulk = Self::tcp_ends(route, traffic)?;
         let options = media::Options { length: traffic.length(), seed: FILM };
-        Ok(Self::Media(media::Media::start(ends()?, ends()?, Some(bulk), options)?))
+        Ok(Self::Media(media::Media::start(route.stream()?, route.stream()?, Some(bulk), options)?))
     }
 
     fn quic(route: &Route<'_>, traffic: &Traffic) -> Result<Self> {
@@ -152,9 +167,7 @@ impl Load {
     fn udp(route: &Route<'_>, traffic: &Traffic) -> Result<Self> {
         let rate = (traffic.rate_mbps * 1e6) as u64;
         let options = udp::Options::at_rate(rate, traffic.size, traffic.length());
-        let sink = route.to.run(|| udp::Sink::bind(route.address)).context("no UDP sink")?;
-        let remote = sink.address();
-        let source = route.from.run(|| udp::Source::connect(remote)).context("no UDP source")?;
+        let media::Ends { sink, source } = route.stream()?;
         Ok(Self::Udp(udp::Stream::start(sink, source, options)?))
     }
 
@@ -199,14 +212,6 @@ impl Load {
             Self::Udp(stream) => Ok(udp_record(stream.finish()?, omit)),
         }
     }
-}
-
-/// The sockets of a stream to an address of the host `to`.
-fn stream_ends(from: &Host, to: &Host, address: IpAddr) -> Result<media::Ends> {
-    let sink = to.run(|| udp::Sink::bind(address)).context("no UDP sink")?;
-    let remote = sink.address();
-    let source = from.run(|| udp::Source::connect(remote)).context("no UDP source")?;
-    Ok(media::Ends { sink, source })
 }
 
 fn calls_record(report: calls::Report, omit: Duration) -> FlowRecord {

@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use super::media::voice::{self, Hearing, PACKET, Playout};
 use super::media::{Ends, StreamReport};
-use super::spread::Spread;
 use super::udp;
 
 /// How long a caller listens to silence before the call counts as dropped.
@@ -97,10 +96,11 @@ impl Report {
         };
         let seconds = playouts.iter().flatten().map(|playout| playout.heard.len() / PER_SECOND);
         let seconds = seconds.max().unwrap_or(0);
+        let hearing = |playout: &Option<Playout>| Hearing::of_playout(playout.as_ref()).mos;
         let is_dropped = |call: &&[Option<Playout>]| call.iter().any(hangs_up);
         Self {
-            all: together(streams()),
-            mos: streams().map(|stream| Hearing::of(stream).mos).fold(f64::INFINITY, f64::min),
+            all: StreamReport::of(streams()),
+            mos: playouts.iter().map(hearing).fold(f64::INFINITY, f64::min),
             seconds_mos: (0..seconds).map(second).collect(),
             dropped: playouts.chunks(2).filter(is_dropped).count() as u64,
         }
@@ -113,28 +113,6 @@ fn hangs_up(playout: &Option<Playout>) -> bool {
     playout.as_ref().is_none_or(|playout| {
         playout.heard.chunk_by(|a, b| a == b).any(|run| !run[0] && run.len() >= longest)
     })
-}
-
-/// The packets of all streams as those of one.
-fn together<'a>(streams: impl Iterator<Item = &'a udp::Report> + Clone) -> StreamReport {
-    let delays: Vec<_> = streams
-        .clone()
-        .flat_map(|stream| stream.arrivals.iter().map(|arrival| arrival.delay_ms))
-        .collect();
-    let sum = |of: fn(&udp::Report) -> u64| streams.clone().map(of).sum::<u64>();
-    let packets = sum(|stream| stream.order.sent + stream.refused);
-    let lost = sum(|stream| stream.order.lost + stream.refused);
-    let share = |count: u64, of: u64| count as f64 / of.max(1) as f64;
-    StreamReport {
-        packets,
-        delay_ms: Spread::of(&delays),
-        lost_share: share(lost, packets),
-        late_share: share(
-            sum(|stream| stream.order.reordered),
-            sum(|stream| stream.order.received),
-        ),
-        reordering_extent: streams.map(|stream| stream.order.reordering_extent).max().unwrap_or(0),
-    }
 }
 
 #[cfg(test)]

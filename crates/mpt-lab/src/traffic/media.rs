@@ -11,8 +11,8 @@
 mod video;
 pub(super) mod voice;
 
-use std::io;
 use std::time::Duration;
+use std::{io, iter};
 
 use serde::Serialize;
 
@@ -123,24 +123,30 @@ impl Media {
         let voice = self.voice.finish()?;
         let video = self.video.finish()?;
         Ok(Report {
-            voice: StreamReport::of(&voice),
+            voice: StreamReport::of(iter::once(&voice)),
             hearing: Hearing::of(&voice),
-            video: StreamReport::of(&video),
+            video: StreamReport::of(iter::once(&video)),
             bulk,
         })
     }
 }
 
 impl StreamReport {
-    fn of(report: &udp::Report) -> Self {
-        let udp::Report { order, delay_ms, refused, .. } = report;
-        let packets = order.sent + refused;
+    /// What became of the packets of these streams, as if they were one.
+    pub(super) fn of<'a>(streams: impl Iterator<Item = &'a udp::Report> + Clone) -> Self {
+        let arrivals = streams.clone().flat_map(|stream| &stream.arrivals);
+        let delays: Vec<_> = arrivals.map(|arrival| arrival.delay_ms).collect();
+        let sum = |of: fn(&udp::Report) -> u64| streams.clone().map(of).sum::<u64>();
+        let packets = sum(|stream| stream.order.sent + stream.refused);
+        let lost = sum(|stream| stream.order.lost + stream.refused);
+        let reordered = sum(|stream| stream.order.reordered);
+        let share = |count: u64, of: u64| count as f64 / of.max(1) as f64;
         Self {
             packets,
-            delay_ms: *delay_ms,
-            lost_share: (order.lost + refused) as f64 / packets.max(1) as f64,
-            late_share: order.reordered_ratio,
-            reordering_extent: order.reordering_extent,
+            delay_ms: Spread::of(&delays),
+            lost_share: share(lost, packets),
+            late_share: share(reordered, sum(|stream| stream.order.received)),
+            reordering_extent: streams.map(|it| it.order.reordering_extent).max().unwrap_or(0),
         }
     }
 }

@@ -96,8 +96,13 @@ impl Playout {
 
 impl Hearing {
     /// What was heard of a stream of voice packets.
-    pub(in crate::traffic) fn of(report: &udp::Report) -> Self {
-        Playout::of(report).map_or_else(Self::silence, |playout| playout.hearing())
+    pub(super) fn of(report: &udp::Report) -> Self {
+        Self::of_playout(Playout::of(report).as_ref())
+    }
+
+    /// The same of what is known of that stream already.
+    pub(in crate::traffic) fn of_playout(playout: Option<&Playout>) -> Self {
+        playout.map_or_else(Self::silence, Playout::hearing)
     }
 
     fn silence() -> Self {
