@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use mpt_proto::{
-    Change, Drop, Endpoint, FramingConfig, PathId, PathStatus, ReorderConfig, Secret, TransmitKind,
-};
+use mpt_proto::{Change, Drop, Endpoint, PathId, PathStatus, ReorderConfig, TransmitKind};
 
 use crate::pair::{CONNECTION, Host, Pair, Sent, Settings, config, packet};
 
@@ -253,24 +251,10 @@ fn after_a_stall_the_last_datagrams_sent_are_retransmitted() {
     assert_eq!(resent(&pair.left, 0), 50);
 }
 
-/// Two hosts in a session of extended framing.
-fn in_session() -> Pair {
-    let mut pair = Pair::new(&Settings::default());
-    for host in [&mut pair.left, &mut pair.right] {
-        let mut config = config(&Settings::default(), host.number);
-        config.connections[0].framing = FramingConfig::Extended;
-        config.secret = Secret::new([host.number; 16]);
-        host.endpoint = Endpoint::new(&config, pair.now).expect("good settings");
-    }
-    pair.wait(Duration::from_secs(1), |_, _| true);
-    assert!(pair.left.endpoint.connection(CONNECTION).has_session());
-    pair
-}
-
 #[test]
 fn a_copy_says_whether_its_checksum_is_partial() {
     for partial in [false, true] {
-        let Pair { now, left, .. } = in_session();
+        let Pair { now, left, .. } = Pair::in_session(&Settings::default());
         let (mut sender, _) = left.endpoint.split();
         // Flag P, in the first byte behind the GRE header (section 8.1 of `docs/protocol.md`).
         let says_partial = |datagram: &[u8]| datagram[12] & 0x08 != 0;

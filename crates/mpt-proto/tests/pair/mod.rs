@@ -5,9 +5,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use mpt_proto::{
-    Change, ConnectionConfig, ConnectionId, Drop, Endpoint, EndpointConfig, Event, Held, Instant,
-    Origin, PathConfig, PathId, PathState, PathStatus, PeerKind, Pins, Prefix, ReorderConfig,
-    SchedulerConfig, Sink, SocketId, TransmitKind,
+    Change, ConnectionConfig, ConnectionId, Drop, Endpoint, EndpointConfig, Event, FramingConfig,
+    Held, Instant, Origin, PathConfig, PathId, PathState, PathStatus, PeerKind, Pins, Prefix,
+    ReorderConfig, SchedulerConfig, Secret, Sink, SocketId, TransmitKind,
 };
 
 pub(crate) const CONNECTION: ConnectionId = ConnectionId(0);
@@ -116,7 +116,7 @@ pub(crate) fn config(settings: &Settings, own: u8) -> EndpointConfig {
         addresses: [inner_address(own), inner_address_v6(own)].map(Prefix::host).to_vec(),
         connections: vec![ConnectionConfig {
             peer_kind: PeerKind::Mpt,
-            framing: mpt_proto::FramingConfig::Plain,
+            framing: FramingConfig::Plain,
             peer: vec![inner_address(peer), inner_address_v6(peer)],
             networks: Vec::new(),
             selector: None,
@@ -228,6 +228,20 @@ impl Pair {
                 assert_eq!(host.state(path), PathState::Up);
             }
         }
+        pair
+    }
+
+    /// Two hosts in a session of extended framing.
+    pub(crate) fn in_session(settings: &Settings) -> Self {
+        let mut pair = Self::new(settings);
+        for host in [&mut pair.left, &mut pair.right] {
+            let mut config = config(settings, host.number);
+            config.connections[0].framing = FramingConfig::Extended;
+            config.secret = Secret::new([host.number; 16]);
+            host.endpoint = Endpoint::new(&config, pair.now).expect("good settings");
+        }
+        pair.wait(Duration::from_secs(1), |_, _| true);
+        assert!(pair.left.endpoint.connection(CONNECTION).has_session());
         pair
     }
 
