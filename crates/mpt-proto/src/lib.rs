@@ -119,6 +119,7 @@ pub use tx::beyond::Beyond;
 pub use tx::connection::TransmitHalf;
 pub use tx::feedback::TransmitQuality;
 pub use tx::repair::{ClassStats, CopyStats, RepairStats, StoreStats};
+pub use tx::run::MAX_RUN;
 pub use tx::side::TransmitSide;
 pub use tx::standing::{PathStanding, QueueStanding};
 pub use tx::transmit::{Taken, Transmit, TransmitKind, Waiting};

@@ -21,6 +21,7 @@ mod mapping;
 mod original;
 mod pair;
 mod probes;
+mod runs;
 mod sealed;
 mod split;
 mod strangers;

@@ -239,6 +239,12 @@ impl Earliest {
         }
     }
 
+    /// How many paths there are, if several, and none holds anything back.
+    pub(crate) fn fast(&self) -> Option<u32> {
+        let is_fast = self.has_several() && !self.lanes.iter().any(Lane::is_paced);
+        is_fast.then_some(self.lanes.len() as u32)
+    }
+
     /// Whether there is more than one path.
     pub(crate) fn has_several(&self) -> bool {
         self.lanes.len() > 1

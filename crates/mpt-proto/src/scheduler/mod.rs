@@ -89,6 +89,26 @@ impl Scheduler {
         }
     }
 
+    /// A path has had so many packets beyond those for which it was selected.
+    pub(crate) fn add(&mut self, path: PathId, packets: u32) {
+        match &mut self.policy {
+            Policy::Weighted(weighted) | Policy::Earliest(_, weighted) => {
+                weighted.add(path, packets)
+            }
+            Policy::Flow(_) => {}
+        }
+    }
+
+    /// What the path with the least share has of all that is sent in a session, where several take packets in turn: so many
+    /// parts of so many.
+    pub(crate) fn least_share(&self) -> Option<(u32, u32)> {
+        match &self.policy {
+            Policy::Earliest(earliest, _) => earliest.fast().map(|paths| (1, paths)),
+            Policy::Flow(_) => None,
+            Policy::Weighted(weighted) => weighted.least_share(),
+        }
+    }
+
     /// The choice by earliest arrival, if that is the policy.
     #[inline]
     pub(crate) fn earliest(&self) -> Option<&Earliest> {

@@ -90,6 +90,27 @@ impl Weighted {
         Some(path)
     }
 
+    /// A path has had so many packets beyond those for which it was selected. It waits for as many of its turns.
+    pub(crate) fn add(&mut self, path: PathId, packets: u32) {
+        self.finish_turns();
+        self.turns = false;
+        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.path == path) {
+            entry.count += i64::from(packets) * PACKET;
+            self.chosen += packets as usize;
+        }
+        let Some(vectors) = self.chosen.checked_div(self.len).filter(|vectors| *vectors > 0) else {
+            return;
+        };
+        self.chosen %= self.len;
+        self.begin_again(vectors);
+    }
+
+    /// The lowest weight and the sum of all, if there are several paths.
+    pub(crate) fn least_share(&self) -> Option<(u32, u32)> {
+        let least = self.entries.iter().map(|entry| entry.weight).min()?;
+        (self.entries.len() > 1).then_some((least, self.len as u32))
+    }
+
     fn select_by_weight(&mut self) -> Option<PathId> {
         let next = |entry: &Entry| entry.count + PACKET;
         let chosen = self.entries.iter_mut().reduce(|best, entry| {
@@ -101,17 +122,17 @@ impl Weighted {
         let path = chosen.path;
         self.chosen += 1;
         if self.chosen == self.len {
-            self.begin_again();
+            self.chosen = 0;
+            self.begin_again(1);
         }
         Some(path)
     }
 
-    /// The vector is complete: all sums are what they were when it began. Cold, so that registers are
+    /// So many vectors are complete: all sums are what they were when the first began. Cold, so that registers are
     /// saved around this call only and not for every packet.
     #[cold]
-    fn begin_again(&mut self) {
-        self.chosen = 0;
-        let full = |entry: &Entry| i64::from(entry.weight) * PACKET;
+    fn begin_again(&mut self, vectors: usize) {
+        let full = |entry: &Entry| vectors as i64 * i64::from(entry.weight) * PACKET;
         self.entries.iter_mut().for_each(|entry| entry.count -= full(entry));
         self.begin_turns();
     }

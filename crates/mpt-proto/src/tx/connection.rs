@@ -30,6 +30,7 @@ use crate::tx::by_weight::ByWeight;
 use crate::tx::greeting::Greeting;
 use crate::tx::repair::Repair;
 use crate::tx::retransmit::LossWindow;
+use crate::tx::run::Run;
 use crate::tx::transmit::{Keep, TransmitKind};
 use crate::wire::extended::NO_PATH;
 use crate::wire::extended::feedback::Block;
@@ -62,6 +63,7 @@ pub struct TransmitHalf {
     /// A path that has been lost, and what of that which was sent on it is in doubt.
     pub(super) lost: Option<(PathId, LossWindow)>,
     pub(super) scheduler: Scheduler,
+    pub(super) run: Run,
     pub(super) policy: SchedulerConfig,
     /// Whether fewer acknowledgements of beginning TCP connections are sent.
     pub(super) thins_acks: bool,
@@ -131,6 +133,7 @@ impl TransmitHalf {
             keeps: false,
             lost: None,
             scheduler: Scheduler::new(config.scheduler),
+            run: Run::default(),
             policy: config.scheduler,
             thins_acks: config.thin_acks,
             equalises: config.equalise,
@@ -257,20 +260,28 @@ impl TransmitHalf {
     /// Picks the path for an inner packet and stamps it. One for which there is no path takes no number.
     #[inline(always)]
     pub(crate) fn transmit(&mut self, now: Instant, item: &Item<'_>) -> Option<(PathId, Stamp)> {
-        let Some(path) = self.scheduler.select(now, item, &self.paths) else {
+        let chosen = match self.run.is_fast() {
+            true => self.select_in_run(now, item),
+            false => self.scheduler.select(now, item, &self.paths),
+        };
+        let Some(path) = chosen else {
             self.drops.add(Drop::NoPath);
             return None;
         };
         let sender = &mut self.paths[path.index()];
         let mut stamp = self.framing.stamp(now, item, &mut sender.wire);
+        let len = stamp.overhead() + item.packet.len();
+        sender.black_hole.on_sent(len);
         if stamp.is_extended() {
             if self.by_weight.holds(item) {
                 stamp = stamp.equalised();
             }
             sender.idle.on_data(now);
-            sender.mtu.on_data(now, stamp.overhead() + item.packet.len());
+            sender.mtu.on_data(now, len);
+            if self.run.count(now, len) {
+                self.set_runs(now);
+            }
         }
-        sender.black_hole.on_sent(stamp.overhead() + item.packet.len());
         Some((path, stamp))
     }
 
@@ -357,6 +368,7 @@ impl TransmitHalf {
     /// Passes the paths and their shares to the scheduler. The activation of a standby path is
     /// announced to the peer at once, on all paths.
     pub(super) fn reschedule(&mut self, now: Instant) {
+        self.stop_runs();
         let stood_by = self.scheduler.standby();
         let ready = self.framing.is_ready();
         let carried = self.carried();

@@ -35,9 +35,14 @@ impl TransmitHalf {
         {
             return None;
         }
-        let wire_len = self.framing.overhead() + len + IPV4_UDP;
-        let Some(Choice::Path(path)) = earliest.select(now, wire_len, Duration::ZERO) else {
-            return None;
+        let datagram_len = self.framing.overhead() + len;
+        let of_run = self.run.path_for(now, datagram_len);
+        let path = match of_run {
+            Some(path) => path,
+            None => match earliest.select(now, datagram_len + IPV4_UDP, Duration::ZERO)? {
+                Choice::Path(path) => path,
+                Choice::Wait(_) => return None,
+            },
         };
         if paced.has_committed(path) || !earliest.may_send(now, path) {
             return None;
@@ -56,6 +61,13 @@ impl TransmitHalf {
         self.scheduler.earliest_mut()?.commit_chosen(now, path, wire_len);
         let stamp = self.on_leaving(now, path, stamp, (wire_len, len), false);
         self.paths[path.index()].on_idle_if(is_due);
+        match of_run {
+            Some(_) => self.run.add(datagram_len),
+            None => self.run.begin(now, path, datagram_len),
+        }
+        if self.run.count(now, datagram_len) {
+            self.set_runs(now);
+        }
         Some((path, stamp))
     }
 }

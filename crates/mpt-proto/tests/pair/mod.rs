@@ -233,10 +233,19 @@ impl Pair {
 
     /// Two hosts in a session of extended framing.
     pub(crate) fn in_session(settings: &Settings) -> Self {
+        Self::in_session_with(settings, |_| ())
+    }
+
+    /// The same, where `change` changes the connection of each.
+    pub(crate) fn in_session_with(
+        settings: &Settings,
+        change: impl Fn(&mut ConnectionConfig),
+    ) -> Self {
         let mut pair = Self::new(settings);
         for host in [&mut pair.left, &mut pair.right] {
             let mut config = config(settings, host.number);
             config.connections[0].framing = FramingConfig::Extended;
+            change(&mut config.connections[0]);
             config.secret = Secret::new([host.number; 16]);
             host.endpoint = Endpoint::new(&config, pair.now).expect("good settings");
         }

@@ -94,6 +94,23 @@ proptest! {
         }
     }
 
+    /// Paths that have more packets than they were selected for.
+    #[test]
+    fn runs_leave_every_path_within_a_run_per_path_of_its_share(
+        weights in prop::collection::vec(1..20_u16, 1..5),
+        runs in prop::collection::vec(0..50_u32, 1..200),
+    ) {
+        let mut deviation = Deviation::new(weights.len());
+        for more in &runs {
+            deviation.run(&weights, 1);
+            deviation.more(&weights, *more);
+            let farthest = deviation.farthest();
+            prop_assert!(farthest <= 50.0 * weights.len() as f64, "{} packets from its share", farthest);
+        }
+        let counts = deviation.weighted.entries.iter().map(|entry| entry.count.abs());
+        prop_assert!(counts.max() < Some(300 * PACKET), "counts do not grow");
+    }
+
     /// Paths are added and removed as well. In every case no path starves.
     #[test]
     fn a_path_waits_for_at_most_one_turn_per_path(
@@ -121,6 +138,8 @@ proptest! {
 /// How far each path is from the sum of what it was entitled to.
 struct Deviation {
     weighted: Weighted,
+    /// The path that was selected last.
+    last: PathId,
     entitled: Vec<f64>,
     had: Vec<f64>,
 }
@@ -128,17 +147,29 @@ struct Deviation {
 impl Deviation {
     fn new(paths: usize) -> Self {
         let (entitled, had) = (vec![0.0; paths], vec![0.0; paths]);
-        Self { weighted: Weighted::default(), entitled, had }
+        Self { weighted: Weighted::default(), last: PathId(0), entitled, had }
     }
 
     fn run(&mut self, weights: &[u16], packets: u32) {
         set(&mut self.weighted, (0..).zip(weights.iter().copied()));
+        self.entitle(weights, packets);
+        for _ in 0..packets {
+            self.last = self.weighted.select().unwrap();
+            self.had[self.last.index()] += 1.0;
+        }
+    }
+
+    /// The path that was selected last has so many packets more.
+    fn more(&mut self, weights: &[u16], packets: u32) {
+        self.entitle(weights, packets);
+        self.weighted.add(self.last, packets);
+        self.had[self.last.index()] += f64::from(packets);
+    }
+
+    fn entitle(&mut self, weights: &[u16], packets: u32) {
         let sum: f64 = weights.iter().map(|&weight| f64::from(weight)).sum();
         for (entitled, weight) in self.entitled.iter_mut().zip(weights) {
             *entitled += f64::from(packets) * f64::from(*weight) / sum;
-        }
-        for _ in 0..packets {
-            self.had[self.weighted.select().unwrap().index()] += 1.0;
         }
     }
 
@@ -161,6 +192,25 @@ fn weights_that_change_every_hundred_packets_starve_no_path() {
         assert!(deviation.farthest() <= 3.0, "{}", deviation.farthest());
     }
     assert!((50.0..=53.0).contains(&deviation.had[1]), "{:?}", deviation.had);
+}
+
+#[test]
+fn a_path_that_has_had_more_waits_for_as_many_turns() {
+    for before in 0..3 {
+        let mut weighted = Weighted::default();
+        set(&mut weighted, [(0, 1), (1, 1)]);
+        (0..before).for_each(|_| {
+            weighted.select().unwrap();
+        });
+        let path = weighted.select().unwrap();
+        weighted.add(path, 43);
+        let others = (0..100).take_while(|_| weighted.select() != Some(path)).count();
+        // Where both have had as many, the first is next.
+        assert_eq!(others, 44, "{before}");
+        let next: Vec<_> = (0..4).map(|_| weighted.select().unwrap()).collect();
+        assert_eq!((next[0], next[1]), (next[2], next[3]), "they take turns again");
+        assert_ne!(next[0], next[1]);
+    }
 }
 
 #[test]
