@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use mpt_io::udp::{EgressRate, SendBatch, Sent};
+use mpt_io::udp::{EgressRate, MAX_SUPER, SendBatch, Sent};
 use mpt_proto::{ConnectionId, Instant, PathId, SocketId, Traffic, Transmit};
 
 use super::sockets::{NO_SOCKET, Sockets};
@@ -55,6 +55,46 @@ impl PathSender {
     }
 }
 
+const _: () = assert!(mpt_proto::MAX_RUN <= MAX_SUPER, "a run leaves as one super-datagram");
+
+/// So many datagrams in a row of one path are worth to be delivered before those of others.
+const ROW: usize = 16;
+
+/// The path senders whose send batch is not empty, each once.
+#[derive(Default)]
+struct Waiting {
+    /// In the order in which they were given something.
+    paths: Vec<(ConnectionId, PathId)>,
+    /// How many datagrams they have.
+    staged: usize,
+    /// Whether the first one was given a row before another one was given anything.
+    begins_with_row: bool,
+}
+
+impl Waiting {
+    /// A path sender is given its first datagram.
+    #[cold]
+    fn begin(&mut self, connection: ConnectionId, path: PathId) {
+        if self.paths.len() == 1 {
+            self.begins_with_row = self.staged >= ROW;
+        }
+        self.paths.push((connection, path));
+    }
+
+    /// Takes them in the order in which they are to be flushed.
+    ///
+    /// The receiver delivers nothing before the packet that was staged first. If that stands alone, its path comes last:
+    /// then the receiver delivers everything in one piece. Otherwise it would deliver that packet alone, before the other
+    /// paths' arrive. If it begins a row, that comes first, and is delivered while the others are on their way.
+    fn take(&mut self) -> impl Iterator<Item = (ConnectionId, PathId)> + use<'_> {
+        self.staged = 0;
+        if !std::mem::take(&mut self.begins_with_row) {
+            self.paths.reverse();
+        }
+        self.paths.drain(..)
+    }
+}
+
 /// The sending side of a tunnel.
 #[derive(Default)]
 pub(super) struct Outgoing {
@@ -62,8 +102,7 @@ pub(super) struct Outgoing {
     path_senders: Vec<Vec<Option<PathSender>>>,
     /// How fast datagrams leave, by socket.
     egress_rates: Vec<EgressRate>,
-    /// The path senders whose send batch is not empty, each once.
-    waiting: Vec<(ConnectionId, PathId)>,
+    waiting: Waiting,
     /// Whether any path sender refuses.
     refuses: bool,
 }
@@ -162,8 +201,9 @@ impl Outgoing {
         }
         if !path_sender.waits {
             path_sender.waits = true;
-            self.waiting.push((connection, path));
+            self.waiting.begin(connection, path);
         }
+        self.waiting.staged += 1;
         path_sender.send_batch.set_tos(transmit.tos);
         match path_sender.send_batch.reserve(transmit.size()) {
             Some(place) => {
@@ -183,9 +223,7 @@ impl Outgoing {
         sockets: &Sockets,
         mut on_sent: impl FnMut(ConnectionId, PathId, Traffic, u64, Option<u64>),
     ) {
-        // The path of the packet that was staged first comes last. The receiver delivers nothing before that packet, and
-        // then everything in one piece. Otherwise it would deliver that packet alone, before the other paths' arrive.
-        for (connection, path) in self.waiting.drain(..).rev() {
+        for (connection, path) in self.waiting.take() {
             let path_senders = &mut self.path_senders[usize::from(connection.0)];
             if let Some(path_sender) = &mut path_senders[usize::from(path.0)] {
                 path_sender.waits = false;
@@ -263,7 +301,8 @@ mod tests {
         for (path, payload) in [b"first", b"other"].into_iter().enumerate() {
             let path = PathId(path as u8);
             outgoing.put(connection, path, staged(to.local_addr(), payload));
-            outgoing.waiting.push((connection, path));
+            outgoing.waiting.begin(connection, path);
+            outgoing.waiting.staged += 1;
         }
 
         let mut flushed = Vec::new();
@@ -283,5 +322,21 @@ mod tests {
             arrived.extend(receive.datagrams().map(|datagram| datagram.payload.to_vec()));
         }
         assert_eq!(arrived, [b"other", b"first"]);
+    }
+
+    #[test]
+    fn a_row_is_flushed_before_what_comes_after_it() {
+        let mut waiting = Waiting::default();
+        // Rows of the first path, and how many datagrams each further path has.
+        for (row, others, expected) in
+            [(1, ROW, [2, 1, 0]), (ROW - 1, 1, [2, 1, 0]), (ROW, 1, [0, 1, 2]), (1, 1, [2, 1, 0])]
+        {
+            for (path, datagrams) in [row, others, others].into_iter().enumerate() {
+                waiting.begin(ConnectionId(0), PathId(path as u8));
+                waiting.staged += datagrams;
+            }
+            let order: Vec<_> = waiting.take().map(|(_, path)| path.0).collect();
+            assert_eq!(order, expected, "a row of {row}, then {others}");
+        }
     }
 }
