@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use mpt_proto::{Change, Drop, Endpoint, PathId, PathStatus, ReorderConfig, TransmitKind};
+use mpt_proto::{Change, Drop, PathId, PathStatus, ReorderConfig, TransmitKind};
 
-use crate::pair::{CONNECTION, Host, Pair, Sent, Settings, config, packet};
+use crate::pair::{CONNECTION, Host, Pair, Sent, Settings, packet};
 
 /// Gone, and noticed at once.
 fn lost(path: u8) -> Change {

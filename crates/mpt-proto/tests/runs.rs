@@ -32,17 +32,20 @@ fn wake_up(
         packet[2..4].copy_from_slice(&(len as u16).to_be_bytes());
         packet
     });
-    packets.map(|packet| left.send(*now, &packet).expect("a path is up")).collect()
+    let sent = packets.map(|packet| left.send(*now, &packet).expect("a path is up")).collect();
+    // Statuses and beacons are lost.
+    left.keepalives(*now);
+    sent
 }
 
-/// Wake-ups with full packets, for 10 ms, of which nothing is looked at.
+/// Wake-ups with full packets, for 20 ms, of which nothing is looked at.
 fn warm_up(pair: &mut Pair, every: Duration) {
     warm_up_with(pair, every, BURST);
 }
 
 /// The same, with so many packets in each.
 fn warm_up_with(pair: &mut Pair, every: Duration, count: u32) {
-    let until = pair.now + Duration::from_millis(10);
+    let until = pair.now + Duration::from_millis(20);
     while pair.now < until {
         wake_up(pair, every, 0, full(count));
     }

@@ -46,6 +46,7 @@ impl TransmitHalf {
                 return Some(Control { path: PathId(index as u8), stamp, message, padded: None });
             }
         }
+        self.set_runs(now);
         self.beacons_at = self.paths.iter().filter_map(|(_, path)| path.idle.deadline()).min();
         None
     }

@@ -278,9 +278,6 @@ impl TransmitHalf {
             }
             sender.idle.on_data(now);
             sender.mtu.on_data(now, len);
-            if self.run.count(now, len) {
-                self.set_runs(now);
-            }
         }
         Some((path, stamp))
     }

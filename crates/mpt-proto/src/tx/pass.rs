@@ -35,11 +35,11 @@ impl TransmitHalf {
         {
             return None;
         }
-        let datagram_len = self.framing.overhead() + len;
-        let of_run = self.run.path_for(now, datagram_len);
+        let overhead = self.framing.overhead();
+        let of_run = self.run.path_for(now, len);
         let path = match of_run {
             Some(path) => path,
-            None => match earliest.select(now, datagram_len + IPV4_UDP, Duration::ZERO)? {
+            None => match earliest.select(now, overhead + len + IPV4_UDP, Duration::ZERO)? {
                 Choice::Path(path) => path,
                 Choice::Wait(_) => return None,
             },
@@ -62,11 +62,8 @@ impl TransmitHalf {
         let stamp = self.on_leaving(now, path, stamp, (wire_len, len), false);
         self.paths[path.index()].on_idle_if(is_due);
         match of_run {
-            Some(_) => self.run.add(datagram_len),
-            None => self.run.begin(now, path, datagram_len),
-        }
-        if self.run.count(now, datagram_len) {
-            self.set_runs(now);
+            Some(_) => self.run.add(len),
+            None => self.run.begin(now, path, len, overhead),
         }
         Some((path, stamp))
     }

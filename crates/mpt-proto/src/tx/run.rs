@@ -10,8 +10,6 @@
 //! paths of different delays. On a slow path it would take long, and so would what waits for it; so runs begin where each
 //! path carries [`FAST`].
 
-use std::time::Duration;
-
 use crate::id::PathId;
 use crate::time::Instant;
 
@@ -20,61 +18,68 @@ use crate::time::Instant;
 pub const MAX_RUN: usize = 65_000;
 
 /// The most packets: as many as older kernels take in a super-datagram.
-const MOST: u32 = 64;
+const MOST: usize = 64;
 
 /// In bytes per second: a run takes a quarter of a millisecond at most.
 pub(super) const FAST: u64 = 250_000_000;
 
-/// What is sent is measured over this time.
-const WINDOW: Duration = Duration::from_millis(4);
-
 /// The run, and how much is sent.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Run {
     /// Whether there are runs at present.
     is_fast: bool,
-    /// The path of the last run, the wake-up in which it began, and how many packets it has beyond the first.
-    path: Option<PathId>,
+    /// The path of the last run, and the wake-up in which it began.
+    path: PathId,
     now: Instant,
-    more: u32,
-    /// How long its datagrams are, and how many bytes more it may take.
+    /// How long its packets are; 0 if there is none.
     len: usize,
-    left: usize,
-    /// What was sent since then, and when that is looked at.
-    bytes: u64,
+    /// How many packets it may have, and how many more.
+    most: u32,
+    left: u32,
+    /// When it was asked last how much is sent, and how much had been.
     since: Instant,
-    look_at: Instant,
+    sent: u64,
+}
+
+impl Default for Run {
+    fn default() -> Self {
+        let [now, since] = [Instant::ZERO; 2];
+        let (path, len, most, left) = (PathId(0), 0, 1, 0);
+        Self { is_fast: false, path, now, len, most, left, since, sent: 0 }
+    }
 }
 
 impl Run {
-    /// The path of the run, if a datagram of `len` bytes is one of it.
+    /// The path of the run, if a packet of `len` bytes is the next one of it.
     #[inline(always)]
     pub(super) fn path_for(&self, now: Instant, len: usize) -> Option<PathId> {
-        let is_next = len <= self.left && len <= self.len && now == self.now;
-        self.path.filter(|_| is_next && self.more + 1 < MOST)
+        (len <= self.len && self.left > 0 && now == self.now).then_some(self.path)
     }
 
-    /// A datagram of `len` bytes goes with the run. One that is shorter than the others is the last of a super-datagram.
+    /// A packet of `len` bytes goes with the run. One that is shorter than the others is the last of a super-datagram.
     #[inline(always)]
     pub(super) fn add(&mut self, len: usize) {
-        self.more += 1;
-        self.left = if len < self.len { 0 } else { self.left.saturating_sub(len) };
+        self.left -= 1;
+        if len != self.len {
+            (self.most, self.left) = (self.most - self.left, 0);
+        }
     }
 
-    /// A run begins with a datagram of `len` bytes, if there are any at present.
+    /// A run begins with a packet of `len` bytes, to which the framing adds some, if there are any runs at present.
     #[inline(always)]
-    pub(super) fn begin(&mut self, now: Instant, path: PathId, len: usize) {
-        if !self.is_fast {
-            return;
+    pub(super) fn begin(&mut self, now: Instant, path: PathId, len: usize, overhead: usize) {
+        if self.is_fast {
+            let most = (MAX_RUN / (len + overhead).max(1)).clamp(1, MOST) as u32;
+            (self.path, self.now, self.len) = (path, now, len);
+            (self.most, self.left) = (most, most - 1);
         }
-        (self.path, self.now, self.more) = (Some(path), now, 0);
-        (self.len, self.left) = (len, MAX_RUN.saturating_sub(len));
     }
 
     /// There is none any more. Returns its path, and how many packets that has had beyond the first.
     pub(super) fn end(&mut self) -> Option<(PathId, u32)> {
-        let path = self.path.take()?;
-        (self.more > 0).then_some((path, self.more))
+        let more = self.most - 1 - self.left;
+        (self.len, self.most, self.left) = (0, 1, 0);
+        (more > 0).then_some((self.path, more))
     }
 
     /// Whether there are runs at present.
@@ -83,23 +88,16 @@ impl Run {
         self.is_fast
     }
 
-    /// A datagram of `len` bytes is sent. Returns whether it is time to ask for the [rate](Self::rate).
-    #[inline(always)]
-    pub(super) fn count(&mut self, now: Instant, len: usize) -> bool {
-        self.bytes += len as u64;
-        now >= self.look_at
-    }
-
     /// Sets whether there are runs. A present one has [ended](Self::end) if there are none.
     pub(super) fn set_fast(&mut self, is_fast: bool) {
         self.is_fast = is_fast;
     }
 
-    /// So many bytes per second were sent since this was asked last.
-    pub(super) fn rate(&mut self, now: Instant) -> u64 {
+    /// So many bytes have been sent up to now. Returns how many that were per second since this was asked last.
+    pub(super) fn rate(&mut self, now: Instant, sent: u64) -> u64 {
         let micros = now.since(self.since).as_micros().max(1) as u64;
-        let bytes = std::mem::take(&mut self.bytes);
-        (self.since, self.look_at) = (now, now + WINDOW);
+        let bytes = sent.saturating_sub(self.sent);
+        (self.since, self.sent) = (now, sent);
         bytes.saturating_mul(1_000_000) / micros
     }
 }

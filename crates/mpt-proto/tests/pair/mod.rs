@@ -134,7 +134,7 @@ pub(crate) fn config(settings: &Settings, own: u8) -> EndpointConfig {
             reorder: settings.reorder,
             paths: settings.weights.iter().enumerate().map(path).collect(),
         }],
-        secret: mpt_proto::Secret::default(),
+        secret: Secret::default(),
         keys: None,
     }
 }
