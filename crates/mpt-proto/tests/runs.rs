@@ -84,14 +84,14 @@ fn a_shorter_packet_ends_a_run_and_a_longer_one_begins_another() {
     let mut pair = Pair::in_session(&Settings::default());
     // So many that both paths have had as much.
     warm_up_with(&mut pair, FAST, 4 * RUN as u32);
-    let blocks = [FULL, FULL, 1000, FULL, FULL, FULL, 900, 900, FULL];
+    let blocks = [FULL, FULL, 1000, FULL, FULL, FULL, FULL, FULL, 900, 900, FULL];
     let sent = wake_up(&mut pair, FAST, 0, blocks);
     // Where one path follows itself two runs look like one.
     let other = |path: PathId| PathId(1 - path.0);
     let taken: Vec<_> = sent.iter().map(|sent| sent.path).collect();
     assert!(taken[..3].iter().all(|path| *path == taken[0]), "{taken:?}");
-    assert!(taken[3..7].iter().all(|path| *path == other(taken[0])), "{taken:?}");
-    assert_eq!(taken[7], taken[0], "it has had one packet less");
+    assert!(taken[3..9].iter().all(|path| *path == other(taken[0])), "{taken:?}");
+    assert_eq!(taken[9], taken[0], "it has had three packets less");
 }
 
 #[test]
