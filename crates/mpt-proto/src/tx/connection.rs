@@ -28,6 +28,7 @@ use crate::time::Instant;
 use crate::token_bucket::TokenBucket;
 use crate::tx::by_weight::ByWeight;
 use crate::tx::greeting::Greeting;
+use crate::tx::highest::HighestRate;
 use crate::tx::repair::Repair;
 use crate::tx::retransmit::LossWindow;
 use crate::tx::run::Run;
@@ -64,6 +65,8 @@ pub struct TransmitHalf {
     pub(super) lost: Option<(PathId, LossWindow)>,
     pub(super) scheduler: Scheduler,
     pub(super) run: Run,
+    /// What the paths carried together of late.
+    pub(super) highest_rate: HighestRate,
     pub(super) policy: SchedulerConfig,
     /// Whether fewer acknowledgements of beginning TCP connections are sent.
     pub(super) thins_acks: bool,
@@ -134,6 +137,7 @@ impl TransmitHalf {
             lost: None,
             scheduler: Scheduler::new(config.scheduler),
             run: Run::default(),
+            highest_rate: HighestRate::default(),
             policy: config.scheduler,
             thins_acks: config.thin_acks,
             equalises: config.equalise,

@@ -4,7 +4,7 @@
 //! the sequence number, [`transmit`] is the datagram to send, [`emit`] writes it, [`retransmit`] remembers it for a
 //! moment. Where paths are full packets wait first; long ones [`pass`] as long as none is ([`offer`], [`stages`], [`paced`], [`acks`]), by [`rates`],
 //! which [`trains`] and [`opening`] find out before they are needed; [`equalise`] and [`early`] are for senders that
-//! keep little in flight, [`by_weight`] for all TCP where paths are taken by weight. While much is sent, paths take [`turns`] in [`run`]s.
+//! keep little in flight, [`highest`] remembers what paths carried of late, [`by_weight`] for all TCP where paths are taken by weight. While much is sent, paths take [`turns`] in [`run`]s.
 //! [`control`] makes what the endpoint itself sends, its [`message`]s, [`greeting`] asks for a session, [`beacon`] says that a path
 //! has become idle, [`feedback`] what arrived, [`mtu`] asks how long datagrams it carries, [`poll`] gives all of it
 //! out, [`duplicate`] sends what is critical twice, and what its class wants so ([`classify`]), [`repair`], [`resend`] and [`fail_over`] send again what was lost, [`reconfigure`] changes settings at run time, [`beyond`] counts what is sent beyond inner packets, [`standing`] says what the choice rests on.
@@ -25,6 +25,7 @@ mod fail_over;
 pub(crate) mod feedback;
 mod feedback_copy;
 mod greeting;
+mod highest;
 mod idle;
 mod memory;
 mod message;

@@ -29,8 +29,8 @@ const BURSTS: u32 = 3;
 /// So much longer may packets wait after a path was left: as long as what was sent on it until then takes.
 const LEFT_BEHIND: Duration = Duration::from_millis(150);
 
-/// No longer a queue is kept for the window of transfers that a path which was left will carry again.
-const MOST_LEFT: Duration = Duration::from_millis(100);
+/// No longer a queue is kept for the window that transfers had while the paths carried more.
+const MOST_KEPT: Duration = Duration::from_millis(100);
 
 /// So long a transfer may have stood in the queue when it was told to slow down last: that is a part of its window, too.
 const QUEUED: Duration = Duration::from_millis(30);
@@ -125,7 +125,16 @@ impl TransmitHalf {
         } else {
             Duration::ZERO
         };
-        price += patience + window_of_left(now, &self.paths, least);
+        // What transfers had in flight while the paths carried more, which they soon may again.
+        let carried = rate_of(&self.paths, TransmitPath::carries);
+        let left = rate_of(&self.paths, |path| !path.carries() && path.patience.is_missed(now));
+        let fallen = self.highest_rate.of_late(now, carried) * 2 / 3;
+        let kept = window_of(least, left, carried).max(window_of(
+            round_trip,
+            fallen.saturating_sub(carried),
+            carried,
+        ));
+        price += patience + kept;
         let times = Times {
             target: Duration::from_millis(5).max(round_trip / 5) + price,
             interval: Duration::from_millis(100).max(round_trip * 6 / 5) * bursts + price,
@@ -238,13 +247,16 @@ fn usable(paths: &Slots<TransmitPath>) -> impl Iterator<Item = (usize, &Transmit
     paths.iter().filter(|(_, path)| path.carries())
 }
 
-/// How long what a transfer keeps in flight on paths that were left lately takes on those that carry.
-fn window_of_left(now: Instant, paths: &Slots<TransmitPath>, round_trip: Duration) -> Duration {
-    let rate = |path: &TransmitPath| path.fixed_rate.or_else(|| path.rate.rate());
-    let is_left = |path: &TransmitPath| !path.carries() && path.patience.is_missed(now);
-    let left: u64 = paths.iter().filter_map(|(_, path)| rate(path).filter(|_| is_left(path))).sum();
-    let carried: u64 = usable(paths).filter_map(|(_, path)| rate(path)).sum();
-    (round_trip + QUEUED).mul_f64(left as f64 / carried.max(1) as f64).min(MOST_LEFT)
+/// The rates of the paths of which this is true, as far as they are known.
+fn rate_of(paths: &Slots<TransmitPath>, is_meant: impl Fn(&TransmitPath) -> bool) -> u64 {
+    let meant = paths.iter().map(|(_, path)| path).filter(|path| is_meant(path));
+    meant.filter_map(|path| path.fixed_rate.or_else(|| path.rate.rate())).sum()
+}
+
+/// How long it takes to send what a transfer has in flight because the paths carried so much more.
+fn window_of(round_trip: Duration, more: u64, carried: u64) -> Duration {
+    let times = (more as f64 / carried.max(1) as f64).min(100.0);
+    (round_trip + QUEUED).mul_f64(times).min(MOST_KEPT)
 }
 
 /// The least round trip of the paths that can carry, as far as it is known.
