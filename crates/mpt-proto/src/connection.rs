@@ -14,6 +14,7 @@ use crate::rx::measured::ReceiveQuality;
 use crate::sequence::Seq;
 use crate::stats::{ConnectionStats, PathStats};
 use crate::time::Instant;
+use crate::tx::beyond::Beyond;
 use crate::tx::connection::TransmitHalf;
 use crate::tx::feedback::TransmitQuality;
 use crate::tx::repair::{ClassStats, RepairStats};
@@ -124,6 +125,11 @@ impl<'e> Connection<'e> {
     /// See [`TransmitHalf::queue_standing`].
     pub fn queue_standing(&self) -> Option<QueueStanding> {
         self.tx.queue_standing()
+    }
+
+    /// See [`TransmitHalf::beyond`].
+    pub fn beyond(&self) -> Beyond {
+        self.tx.beyond()
     }
 
     /// See [`TransmitHalf::repair_stats`].

@@ -92,6 +92,11 @@ pub enum PathUpdate {
         /// Whether nothing arrives.
         is_silent: bool,
     },
+    /// Something should have come by the path, and has not: what this host sends by it may not arrive either.
+    Quiet {
+        /// The path.
+        path: PathId,
+    },
     /// A path challenge of some length has arrived at the peer.
     Carried {
         /// The path.
@@ -142,6 +147,7 @@ impl PathUpdate {
             | Self::State { path, .. }
             | Self::Interval { path, .. }
             | Self::WayBack { path, .. }
+            | Self::Quiet { path }
             | Self::Carried { path, .. } => path,
         }
     }
@@ -154,8 +160,8 @@ impl PathUpdate {
 }
 
 impl Message {
-    /// The most messages that wait for one path: six updates, one feedback, two reports, one reply.
-    pub const PER_PATH: usize = 10;
+    /// The most messages that wait for one path: seven updates, one feedback, two reports, one reply.
+    pub const PER_PATH: usize = 11;
 }
 
 /// The most messages to origins that wait.

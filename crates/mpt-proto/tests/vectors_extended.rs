@@ -155,6 +155,7 @@ fn feedback_is_read_and_written_as_printed() {
     let message = assert_header(20, control(Kind::Feedback, LEFT, 0, 9, 6_000_100));
     let first = Block {
         path: 3,
+        quiet: false,
         highest: 1000,
         highest_sent: 5_990_000,
         highest_arrived: 5_999_000,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::calls::add_calls;
 use crate::links::{at, bytes, plan, stream_between, wire};
 use mpt_proto::{
     ClassConfig, ClassStats, Drop, FramingConfig, PortRanges, RepairMode, RepairStats, Selector,
@@ -9,10 +10,9 @@ use mpt_proto::{
 };
 use mpt_sim::loss::Loss;
 use mpt_sim::profile::Profile;
-use mpt_sim::traffic::packet::Flow;
 use mpt_sim::traffic::stream::Source;
+use mpt_sim::world::StreamId;
 use mpt_sim::world::pair::Pair;
-use mpt_sim::world::{HostId, StreamId};
 
 /// A call: 100 packets of 160 bytes per second.
 fn call(pair: &mut Pair, port: u16) -> StreamId {
@@ -159,28 +159,6 @@ fn others_do_not_wait_for_a_class_whose_paths_are_full() {
     assert!(lost * 100 <= source.sent(), "{lost} of {}", source.sent());
 }
 
-/// So many streams of 200 bytes every 20 ms, evenly spread over these 20 ms, from left to right until then in milliseconds.
-fn add_calls(pair: &mut Pair, count: u16, end: u64) -> Vec<StreamId> {
-    let ends = [pair.left, pair.right];
-    (0..count)
-        .map(|call| add_call(pair, ends, Pair::flow(false, 7001 + call), [call, count], end))
-        .collect()
-}
-
-/// One of so many.
-fn add_call(
-    pair: &mut Pair,
-    [from, to]: [HostId; 2],
-    flow: Flow,
-    [call, count]: [u16; 2],
-    end: u64,
-) -> StreamId {
-    let interval = Duration::from_millis(20);
-    let start = at(2000) + interval * u32::from(call) / u32::from(count);
-    let source = Source::new(flow, 200, interval, start, at(end));
-    pair.world.add_stream(from, to, source)
-}
-
 /// So many calls of 200 bytes every 20 ms over two links of 60 ms that lose 2 %: the share of the packets that is missing, the bytes
 /// that copies, parities and repairs took as a share of those that the calls took, and what became of the parities.
 fn calls(seed: u64, count: u16, repair: RepairMode, sealed: bool) -> (f64, f64, RepairStats) {
@@ -253,26 +231,4 @@ fn what_takes_two_paths_out_of_suspicion_leaves_enough_for_repairs() {
     assert!(stats.leaves > 0 && stats.duplicated.refused > 0, "{stats:?}");
     assert_eq!(stats.repaired.refused, 0, "{stats:?}");
     assert!(lost * 3000 <= sent, "{lost} of {sent}, {stats:?}");
-}
-
-/// A telephone plays a packet 60 ms later than it commonly arrives: of each call one or two come too late for that.
-#[test]
-fn a_hundred_calls_lose_nothing_to_a_link_that_dies_and_soon_go_on() {
-    let mut pair = Pair::new(1, &plan(&[wire(40, 15), wire(40, 10)])).expect("a valid plan");
-    let (left, right) = (pair.left, pair.right);
-    let mut streams = add_calls(&mut pair, 100, 8000);
-    for call in 0..100 {
-        let Flow { source, destination, port } = Pair::flow(false, 7001 + call);
-        let back = Flow { source: destination, destination: source, port };
-        streams.push(add_call(&mut pair, [right, left], back, [call, 100], 8000));
-    }
-    pair.world.run_until(at(6000));
-    pair.world.cut_both(pair.wires[1], true);
-    pair.world.run_until(at(9000));
-    for stream in streams {
-        let (source, checker) = pair.world.stream(stream);
-        let verdict = checker.verdict();
-        assert_eq!(verdict.lost(source.sent()), 0);
-        assert!(verdict.greatest_delay <= Duration::from_millis(110), "{verdict:?}");
-    }
 }

@@ -11,6 +11,7 @@ mod beginning;
 mod beside;
 mod black_hole;
 mod breaker;
+mod calls;
 mod classes;
 mod duplicate;
 mod estimator;

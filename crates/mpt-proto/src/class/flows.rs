@@ -1,13 +1,19 @@
 //! The flows that packets were offered of lately, and how they behave.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use super::{BuiltIn, Class, Classes, Why};
 use crate::time::Instant;
 use crate::wire::flow::Flow;
 
-/// Flows that are known at a time, each in the place that its hash gives it; another one takes it.
-const PLACES: usize = 256;
+/// Flows that are known at a time, in sets of which each flow has one by its hash. In a set another one takes the place of the one
+/// that has been idle for longest: a call sends all the time, and keeps its own.
+const SETS: usize = 64;
+const IN_A_SET: usize = 8;
+
+/// The hash where no flow is known.
+const NONE: u64 = 0;
 
 /// Of packets that are longer than this one in so many is looked at, and counts for all.
 const SMALL: usize = 400;
@@ -40,7 +46,6 @@ pub struct FlowStats {
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    hash: u64,
     flow: Flow,
     tos: u8,
     began: Instant,
@@ -52,14 +57,23 @@ struct Entry {
 /// The flows of one connection.
 #[derive(Debug, Default)]
 pub(crate) struct Flows {
+    /// The hashes of all sets, and what is known of the flows in the same places.
+    hashes: Vec<u64>,
     entries: Vec<Option<Entry>>,
     skipped: u32,
+}
+
+/// The places of the set that a flow with this hash has.
+fn places(hash: u64) -> Range<usize> {
+    let first = hash as usize % SETS * IN_A_SET;
+    first..first + IN_A_SET
 }
 
 impl Flows {
     /// Bytes of memory apart from its own size.
     pub(crate) fn memory(&self) -> usize {
-        self.entries.capacity() * size_of::<Option<Entry>>()
+        self.hashes.capacity() * size_of::<u64>()
+            + self.entries.capacity() * size_of::<Option<Entry>>()
     }
 
     /// Whether a packet of `len` bytes is to be [counted](Self::on_packet).
@@ -72,21 +86,19 @@ impl Flows {
     /// A packet of `len` bytes is sent of a flow with this hash.
     pub(crate) fn on_packet(&mut self, now: Instant, hash: u64, flow: &Flow, tos: u8, len: usize) {
         if self.entries.is_empty() {
-            self.entries = vec![None; PLACES];
+            self.hashes = vec![NONE; SETS * IN_A_SET];
+            self.entries = vec![None; SETS * IN_A_SET];
         }
-        let slot = &mut self.entries[hash as usize % PLACES];
-        let entry = slot.get_or_insert(Entry {
-            hash,
-            flow: *flow,
-            tos,
-            began: now,
-            last: now,
-            packets: 0,
-            bytes: 0,
+        let new = Entry { flow: *flow, tos, began: now, last: now, packets: 0, bytes: 0 };
+        let place = self.place(hash).unwrap_or_else(|| {
+            let idle = |place: &usize| self.entries[*place].map(|entry| entry.last);
+            let place = places(hash).min_by_key(idle).unwrap_or(places(hash).start);
+            (self.hashes[place], self.entries[place]) = (hash, Some(new));
+            place
         });
-        if entry.hash != hash || now.since(entry.last) > PAUSE {
-            let flow = *flow;
-            *entry = Entry { hash, flow, tos, began: now, last: now, packets: 0, bytes: 0 };
+        let entry = self.entries[place].get_or_insert(new);
+        if now.since(entry.last) > PAUSE {
+            *entry = new;
         }
         let counts = if len <= SMALL { 1 } else { u64::from(SAMPLED) };
         entry.packets += counts;
@@ -94,11 +106,18 @@ impl Flows {
         (entry.last, entry.tos) = (now, tos);
     }
 
+    /// Where a flow with this hash is known.
+    #[inline]
+    fn place(&self, hash: u64) -> Option<usize> {
+        let set = self.hashes.get(places(hash))?;
+        let at = set.iter().position(|known| *known == hash)?;
+        Some(places(hash).start + at)
+    }
+
     /// The class of a flow: by what stands in its packets, or by what it has sent.
     pub(crate) fn class(&self, classes: &Classes, hash: u64, flow: &Flow, tos: u8) -> (Class, Why) {
         classes.of(flow, tos).unwrap_or_else(|| {
-            let entry = self.entries.get(hash as usize % PLACES).copied().flatten();
-            let known = entry.filter(|entry| entry.hash == hash);
+            let known = self.place(hash).and_then(|place| self.entries[place]);
             let (class, why) = known.map_or((BuiltIn::Interactive, Why::Little), Entry::behaves);
             (Class::BuiltIn(class), why)
         })
@@ -116,7 +135,7 @@ impl Flows {
         let mut entries: Vec<&Entry> = self.entries.iter().flatten().filter(lately).collect();
         entries.sort_by_key(|entry| std::cmp::Reverse(entry.bytes));
         let told = |entry: &Entry| {
-            let (class, why) = self.class(classes, entry.hash, &entry.flow, entry.tos);
+            let (class, why) = self.class(classes, entry.flow.hash(), &entry.flow, entry.tos);
             FlowStats {
                 flow: entry.flow,
                 class: classes.name(class).to_owned(),
@@ -189,6 +208,28 @@ mod tests {
         assert_eq!(behaviour(Flow::UDP, 200, 1, 3), much);
         assert_eq!(behaviour(Flow::UDP, 1400, 20, 3), much);
         assert_eq!(behaviour(Flow::TCP, 100, 300, 10), little);
+    }
+
+    /// With one place for each hash, a third of a hundred flows would take each other's all the time, and never be known.
+    #[test]
+    fn each_of_two_hundred_calls_is_known_beside_names_that_are_looked_up() {
+        let mut flows = Flows::default();
+        let at = |millis: u64| Instant::ZERO + Duration::from_millis(10_000 + millis);
+        let mut packet = |millis: u64, port: u16| {
+            let flow = flow(Flow::UDP, port);
+            flows.on_packet(at(millis), flow.hash(), &flow, 0, 200);
+        };
+        for millis in (0..3000).step_by(20) {
+            (0..200).for_each(|call| packet(millis, 1000 + call));
+            packet(millis + 10, 20_000 + millis as u16);
+        }
+        let is_call = |call: &u16| {
+            let flow = flow(Flow::UDP, 1000 + call);
+            let (class, _) = flows.class(&Classes::default(), flow.hash(), &flow, 0);
+            class == Class::BuiltIn(BuiltIn::Realtime)
+        };
+        let known = (0..200).filter(is_call).count();
+        assert!(known >= 198, "{known}");
     }
 
     #[test]

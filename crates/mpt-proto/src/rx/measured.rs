@@ -22,6 +22,8 @@ pub(super) struct Measured {
     pub(super) lost_at: Option<Instant>,
     /// When packets will have been held for long, for what may be on a path that is silent, as far as that is known.
     pub(super) silent_at: Option<Instant>,
+    /// When something may be overdue on a path.
+    pub(super) quiet_at: Option<Instant>,
     pub(super) slack: Slack,
     /// The same of packets that are sent again.
     pub(super) repair_slack: Slack,
@@ -89,6 +91,7 @@ impl Measured {
             due: None,
             lost_at: None,
             silent_at: None,
+            quiet_at: None,
             slack: Slack::default(),
             repair_slack: Slack::default(),
             repairs,
@@ -126,7 +129,7 @@ impl Measured {
 
     /// When the next feedback is due.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.due.into_iter().chain(self.lost_at).chain(self.silent_at).min()
+        [self.due, self.lost_at, self.silent_at, self.quiet_at].into_iter().flatten().min()
     }
 }
 

@@ -10,6 +10,7 @@ use crate::path::PathState;
 use crate::path::estimator::PathEstimator;
 use crate::path::liveness::Liveness;
 use crate::rx::missing::Missing;
+use crate::rx::quiet::Quiet;
 use crate::rx::recorder::Recorder;
 use crate::stats::Traffic;
 use crate::time::Instant;
@@ -32,6 +33,8 @@ pub(super) struct ReceivePath {
     pub(super) plain: PlainPath,
     /// What arrived, by path sequence, in a session.
     pub(super) recorder: Recorder,
+    /// What should come by it next.
+    pub(super) quiet: Quiet,
     /// How many datagrams the kernel had no room for in the receive buffer of the socket.
     pub(super) overflows: u32,
     /// What of the peer's feedback should have come by it, and has not.
@@ -72,6 +75,7 @@ impl ReceivePath {
             leaving: false,
             plain: PlainPath::new(config, known_to_speak),
             recorder: Recorder::default(),
+            quiet: Quiet::default(),
             overflows: 0,
             missing: None,
             nudged: Instant::ZERO,
@@ -117,6 +121,7 @@ impl ReceivePath {
         self.estimator = PathEstimator::default();
         self.plain.forget_peer();
         (self.recorder, self.missing) = (Recorder::default(), None);
+        self.quiet = Quiet::default();
         self.peer_interval = None;
         self.peer_settings = None;
         self.set_dead_time();

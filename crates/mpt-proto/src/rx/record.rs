@@ -6,14 +6,15 @@ use super::connection::{Arrival, ReceiveHalf};
 use super::measured::ReceiveQuality;
 use super::side::ReceiveSide;
 use crate::id::{PathId, SocketId};
-use crate::messages::{Messages, Reply};
+use crate::messages::{Messages, PathUpdate, Reply};
 use crate::path::delay::OneWayDelay;
 use crate::path::repair_deadline;
 use crate::path::rtt::RoundTrip;
 use crate::path::silence::longest_silence;
+use crate::rx::quiet::Quiet;
 use crate::rx::recorder::{Datagram, Recorded};
 use crate::time::Instant;
-use crate::wire::extended::{Header, Kind};
+use crate::wire::extended::{Flags, Header, Kind};
 
 /// The least time between two feedbacks, and the time where the round trip is unknown.
 const LEAST: Duration = Duration::from_millis(5);
@@ -75,7 +76,8 @@ impl ReceiveHalf {
     #[inline(always)]
     pub(super) fn record(&mut self, now: Instant, arrival: &Arrival, header: &Header) {
         let Some(measured) = &mut self.measured else { return };
-        let recorder = &mut self.paths[arrival.path.index()].recorder;
+        let receiver = &mut self.paths[arrival.path.index()];
+        let recorder = &mut receiver.recorder;
         let sample = (now, arrival.path, header.sent);
         // Padded ones are sent to find out what the path is like.
         let is_probe = header.kind == Kind::Beacon && arrival.len >= PADDED;
@@ -101,16 +103,29 @@ impl ReceiveHalf {
         if header.kind == Kind::Data || is_probe {
             measured.tell_after(now, LEAST);
         }
+        let is_newest = recorded == Recorded::InOrder || recorder.is_highest(header.path_sequence);
+        let quiet = &mut receiver.quiet;
+        match header.kind {
+            Kind::Data if is_newest && !header.flags.contains(Flags::OUT_OF_TURN) => {
+                quiet.on_packet(arrival.at);
+                measured.quiet_at.get_or_insert(arrival.at + Quiet::EARLIEST);
+            }
+            Kind::Beacon if is_newest && !is_probe => quiet.on_beacon(arrival.at),
+            _ => quiet.on_other(arrival.at),
+        }
     }
 
     /// Gives out what arrived on each path since the last feedback, if it is time. The waits of the order follow what
     /// was measured.
     pub(super) fn give_feedback(&mut self, now: Instant, messages: &mut Messages) {
         self.watch_ways_back(now, messages);
-        let Some(measured) = &mut self.measured else { return };
-        if measured.deadline().is_none_or(|at| now < at) {
+        let due = self.measured.as_ref().and_then(|measured| measured.deadline());
+        if due.is_none_or(|at| now < at) {
             return;
         }
+        let (overdue, quiet_at) = self.overdue(now);
+        let Some(measured) = &mut self.measured else { return };
+        measured.quiet_at = quiet_at;
         // The peer is to know that nothing comes by a path, though nothing comes by the others either.
         let silent_at = self.reorder.silent_at().and_then(|(at, silent)| {
             let of = self.paths.iter().filter(|(index, _)| silent >> index & 1 != 0);
@@ -120,7 +135,7 @@ impl ReceiveHalf {
         // Nor that nothing comes back by a path.
         let missing = self.paths.iter().filter_map(|(_, path)| path.told_missing_at(now));
         let silent_at = missing.chain(silent_at).min();
-        let is_silent = silent_at.is_some_and(|at| at <= now);
+        let is_silent = silent_at.is_some_and(|at| at <= now) || overdue != 0;
         measured.silent_at = silent_at.map(|at| at.max(now + TOLD_AGAIN));
         let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
         if !is_due(measured.due) && !is_due(measured.lost_at) && !is_silent {
@@ -137,7 +152,8 @@ impl ReceiveHalf {
         let expiring = self.paths.iter_mut().filter_map(|(_, path)| path.recorder.expire(now));
         let expiring = expiring.min();
         let lacks_bytes = now < longest && measured.bytes < paths * BYTES_PER_PATH;
-        let is_untold = self.paths.iter().any(|(_, path)| path.recorder.has_untold_loss());
+        let is_untold =
+            overdue != 0 || self.paths.iter().any(|(_, path)| path.recorder.has_untold_loss());
         let at_once = measured.told_at + AT_ONCE;
         if !(is_untold && now >= at_once) && (now < next || lacks_bytes && !is_silent) {
             let later = if now < next { next } else { longest.min(now + interval) };
@@ -154,13 +170,19 @@ impl ReceiveHalf {
         }
         let Some(session) = self.session.as_deref() else { return };
         for (index, path) in self.paths.iter_mut() {
+            if overdue >> index & 1 != 0 {
+                let path = PathId(index as u8);
+                messages.update(self.id, PathUpdate::Quiet { path });
+            }
             let Some(id) = session.peer_id(PathId(index as u8)) else { continue };
             if let Some(mut block) = path.recorder.block(now, id, measured.repairs, is_silent) {
                 block.longest = path.plain.longest();
+                block.quiet = overdue >> index & 1 != 0;
                 block.overflows = path.overflows;
                 messages.report(self.id, Box::new(block));
             }
         }
+        self.on_told_quiet(now, overdue);
         self.set_waits(now);
         self.nudge_silent(now, messages);
     }

@@ -350,6 +350,12 @@ impl Recorder {
         self.resolved = self.resolved.wrapping_add(self.window.received(self.resolved, left));
     }
 
+    /// Whether none that has arrived was sent after the one with this path sequence.
+    #[inline]
+    pub(crate) fn is_highest(&self, sequence: u32) -> bool {
+        self.highest.is_some_and(|highest| highest.sequence == sequence)
+    }
+
     /// When the last datagram came that was not a copy; `None` before the first one.
     pub(crate) fn last_at(&self) -> Option<Instant> {
         self.highest.map(|_| self.last_at)

@@ -64,7 +64,7 @@ impl TransmitHalf {
         flow: &impl Deref<Target = Flow>,
         hash: &impl Deref<Target = u64>,
     ) -> Option<Treated> {
-        if !self.repair.any_treated {
+        if !self.repair.any_treated && !self.doubts.any(now) {
             return None;
         }
         self.treat(now, item, flow, **hash)
@@ -76,10 +76,13 @@ impl TransmitHalf {
         let (class, _) = paced.flows.class(&self.classes, hash, flow, item.inner.tos);
         let wanted = self.classes.wanted(class);
         let len = item.packet.len();
-        let is_protected = self.is_repaired() && self.protects(wanted);
+        let is_repaired = self.is_repaired();
+        let in_doubt = is_repaired && self.doubts.any(now) && Self::minds_doubt(wanted);
+        let is_protected = is_repaired && (in_doubt || self.protects(wanted));
         let by_parity = matches!(wanted.repair, RepairMode::Auto | RepairMode::Parity);
         let is_covered = is_protected
             && by_parity
+            && !in_doubt
             && len <= LONGEST_COVERED
             && self.repair.has_parity()
             && self.repair.groups.is_worth(now);

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::beyond::Beyond;
 use super::copies::FeedbackCopies;
+use super::doubt::Doubts;
 use super::path::TransmitPath;
 use super::silent::FailOver;
 use super::stages::Paced;
@@ -59,6 +60,8 @@ pub struct TransmitHalf {
     pub(super) feedback_number: (u16, Option<u8>),
     pub(super) copies: FeedbackCopies,
     pub(super) fail_over: FailOver,
+    /// Paths that may have ceased to deliver.
+    pub(super) doubts: Doubts,
     /// Whether copies of what is sent are kept for retransmission.
     pub(super) keeps: bool,
     /// A path that has been lost, and what of that which was sent on it is in doubt.
@@ -133,6 +136,7 @@ impl TransmitHalf {
             feedback_number: (0, None),
             copies: FeedbackCopies::default(),
             fail_over: FailOver::default(),
+            doubts: Doubts::default(),
             keeps: false,
             lost: None,
             scheduler: Scheduler::new(config.scheduler),

@@ -344,6 +344,10 @@ impl TransmitHalf {
             PathUpdate::WayBack { path, is_silent } => {
                 self.on_way_back(now, path.index(), is_silent);
             }
+            PathUpdate::Quiet { path } => {
+                self.copies.hurry();
+                self.doubt(now, path.index());
+            }
             PathUpdate::Carried { path: id, number, len } => {
                 let session = self.greeting.as_ref().map(|greeting| greeting.own().session);
                 let session = session?;

@@ -19,6 +19,8 @@ pub(super) struct FeedbackCopies {
     sent: Option<(Instant, Instant, PathId)>,
     /// Whether one of them tells a loss.
     tells_loss: bool,
+    /// Whether one is to be copied at once: a path is quiet, which may be the one that feedback goes by.
+    hurries: bool,
     /// How many datagrams each path had lost by its last block, by path id.
     lost: Vec<(u8, u32)>,
 }
@@ -44,9 +46,17 @@ impl FeedbackCopies {
         self.sent = Some((self.sent.map_or(now, |(first, ..)| first), now, path));
     }
 
+    /// The next feedback is to be told again at once.
+    pub(super) fn hurry(&mut self) {
+        self.hurries = true;
+    }
+
     /// When they are to be told again.
     pub(super) fn due(&self) -> Option<Instant> {
         let (first, last, _) = self.sent?;
+        if self.hurries {
+            return Some(last);
+        }
         let regular = first + MAX_FEEDBACK_GAP;
         Some(if self.tells_loss { regular.min(last + ALONE) } else { regular })
     }
@@ -54,7 +64,7 @@ impl FeedbackCopies {
     /// Takes what is to be told again, and on which path it was told last.
     pub(super) fn take(&mut self, now: Instant) -> Option<(PathId, Vec<Block>)> {
         self.due().filter(|at| *at <= now)?;
-        self.tells_loss = false;
+        (self.tells_loss, self.hurries) = (false, false);
         let (.., path) = self.sent.take()?;
         Some((path, std::mem::take(&mut self.blocks)))
     }
@@ -84,6 +94,18 @@ mod tests {
         let told: Vec<_> = blocks.iter().map(|block| (block.path, block.highest)).collect();
         assert_eq!((path, told), (PathId(1), vec![(4, 30), (5, 3)]));
         assert_eq!(copies.due(), None);
+    }
+
+    #[test]
+    fn that_a_path_is_quiet_is_told_twice_at_once() {
+        let mut copies = FeedbackCopies::default();
+        copies.on_sent(at(0), PathId(1), &[block(4, 10, 0)]);
+        copies.hurry();
+        copies.on_sent(at(3), PathId(1), &[block(4, 12, 0)]);
+        let (_, blocks) = copies.take(at(3)).expect("copies");
+        assert_eq!(blocks[0].highest, 12);
+        copies.on_sent(at(8), PathId(1), &[block(4, 20, 0)]);
+        assert_eq!(copies.due(), Some(at(28)), "once");
     }
 
     #[test]

@@ -82,6 +82,9 @@ impl TransmitHalf {
         let round_trip = path.feedback.round_trip();
         let (told, paths) = ([highest, block.highest_arrived], self.fail_over.paths);
         path.silence.on_progress(now, told, sent, round_trip, [others, paths]);
+        if highest.wrapping_sub(path.doubted_from).cast_signed() >= 0 {
+            self.doubts.end(index);
+        }
         let Some(left) = path.left else { return };
         let answers = highest.wrapping_sub(left.sequence).cast_signed() >= 0;
         if answers && !path.unheard && path.patience.on_answer(now) {
@@ -203,6 +206,7 @@ impl TransmitHalf {
 
     /// A path is left; what was sent on it is sent again unless it arrives.
     fn leave(&mut self, now: Instant, index: usize, arrives: bool) {
+        self.doubts.end(index);
         let path = &mut self.paths[index];
         if !arrives {
             path.silence.forget();
@@ -238,6 +242,7 @@ impl TransmitHalf {
 
     /// A path has ceased to carry: the others take over what it carried, and flows may keep what they had in flight there.
     fn on_gone(&mut self, now: Instant, index: usize) {
+        self.doubts.end(index);
         let path = &mut self.paths[index];
         if path.breaker.is_stopped() {
             return;

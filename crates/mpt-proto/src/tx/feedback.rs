@@ -118,6 +118,9 @@ impl TransmitHalf {
             if path.feedback.has_progress() {
                 self.on_path_progress(now, index, block);
             }
+            if block.quiet && !self.paths[index].silence.is_idle() {
+                self.doubt(now, index);
+            }
             let others = self.queues_beside(index);
             let path = &mut self.paths[index];
             if self.paced.is_some() {

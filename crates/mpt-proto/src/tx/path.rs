@@ -87,6 +87,8 @@ pub(super) struct TransmitPath {
     /// Whether it is silent, whether it was left because of that, and what follows from that when it answers.
     pub(super) silence: Silence,
     pub(super) left: Option<Left>,
+    /// The first path sequence that was sent since it was in doubt last.
+    pub(super) doubted_from: u32,
     /// Whether nothing comes back by it, as feedback by other paths shows.
     pub(super) unheard: bool,
     /// When it is probed next, as long as it is left or went down then.
@@ -165,6 +167,7 @@ impl TransmitPath {
             feedback: PathFeedback::default(),
             silence: Silence::default(),
             left: None,
+            doubted_from: 0,
             unheard: false,
             probe_at: Instant::ZERO,
             patience: Patience::default(),

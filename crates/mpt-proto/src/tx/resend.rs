@@ -32,14 +32,16 @@ enum Reason {
     Late(PathId),
     /// Its path is left.
     Left,
+    /// This path is in doubt.
+    Doubted(PathId),
 }
 
 impl Reason {
-    /// The path by which it did not come; `None` if that is left.
+    /// The path by which it did not come; `None` if that is left, or may soon be.
     fn by(self) -> Option<PathId> {
         match self {
             Self::Lost(path) | Self::Late(path) => Some(path),
-            Self::Left => None,
+            Self::Left | Self::Doubted(_) => None,
         }
     }
 }
@@ -82,6 +84,13 @@ impl TransmitSide {
 
     /// What was sent on paths that are left, and is not acknowledged, is sent again.
     pub(super) fn resend_left(&mut self, id: ConnectionId) {
+        let Some(half) = self.connections.get_mut(id.index()) else { return };
+        if let Some((paths, now)) = half.doubts.take() {
+            for path in (0..MAX_PATHS as u8).filter(|path| paths >> path & 1 != 0).map(PathId) {
+                self.unacknowledged.on_doubted(id, path, &mut self.missing);
+                self.resend(now, id, Reason::Doubted(path));
+            }
+        }
         let half = self.connections.get_mut(id.index());
         let Some((paths, now)) = half.and_then(|half| half.fail_over.take_left()) else { return };
         for path in (0..MAX_PATHS as u8).filter(|path| paths >> path & 1 != 0) {
@@ -95,7 +104,7 @@ impl TransmitSide {
         for place in self.missing.drain(..) {
             if let Some((kept, packet)) = self.unacknowledged.get(place) {
                 let is_sent = half.resend(now, &kept, packet, reason);
-                if is_sent && matches!(reason, Reason::Late(_)) {
+                if is_sent && matches!(reason, Reason::Late(_) | Reason::Doubted(_)) {
                     self.unacknowledged.take_for_lost(place);
                 }
             }
@@ -181,6 +190,10 @@ impl TransmitHalf {
             self.repair.latency.on_told(now.since(kept.first));
         }
         let class = self.class_of(packet);
+        let minds = class.is_some_and(|(_, wanted)| Self::minds_doubt(wanted));
+        if matches!(reason, Reason::Doubted(_)) && !minds {
+            return false;
+        }
         if let Some((class, wanted)) = class {
             let is_worth = self.is_worth(wanted, now.since(kept.first));
             let counts = self.counts_of(class);
@@ -209,11 +222,20 @@ impl TransmitHalf {
             Some(allowed) => earliest.within(allowed).best_ahead(now, wire_len),
             None => earliest.best_ahead(now, wire_len),
         });
+        // Not by the path in doubt.
+        let best = best.map(|best| match (best, reason) {
+            ([first, second], Reason::Doubted(path)) if first == Some(path) => [second, None],
+            (best, _) => best,
+        });
         let Some([Some(first), second]) = best else { return false };
         let doubles = |by| Repair::doubles(self.loss(by), self.loss(first));
         let second = second.filter(|_| reason.by().is_some_and(doubles));
-        // What a path leaves behind is known to be as much as it had in flight.
-        let by = reason.by().and_then(|by| self.paths.get_mut(by.index()));
+        // What a path leaves behind is known to be as much as it had in flight. One in doubt may not be left.
+        let charged = match reason {
+            Reason::Lost(path) | Reason::Late(path) | Reason::Doubted(path) => Some(path),
+            Reason::Left => None,
+        };
+        let by = charged.and_then(|by| self.paths.get_mut(by.index()));
         let mut spare = by.map(|path| &mut path.spare);
         if spare.as_mut().is_some_and(|spare| !spare.take(wire_len)) {
             self.repair.stats.repaired.refused += u64::from(!is_late);

@@ -103,7 +103,8 @@ impl Verdict {
 #[derive(Clone, Debug)]
 pub struct Checker {
     flow: Flow,
-    seen: Vec<bool>,
+    /// How long each packet took, by its number.
+    took: Vec<Option<Duration>>,
     highest: Option<u64>,
     verdict: Verdict,
 }
@@ -115,7 +116,7 @@ impl Checker {
 
     /// A judge of `flow`, that has seen nothing.
     pub fn new(flow: Flow) -> Self {
-        Self { flow, seen: Vec::new(), highest: None, verdict: Verdict::default() }
+        Self { flow, took: Vec::new(), highest: None, verdict: Verdict::default() }
     }
 
     /// Takes an inner packet that was delivered at `now`.
@@ -135,14 +136,16 @@ impl Checker {
         }
         // Below MAX_PACKETS, so it fits.
         let place = packet.number as usize;
-        if self.seen.len() <= place {
-            self.seen.resize(place + 1, false);
+        if self.took.len() <= place {
+            self.took.resize(place + 1, None);
         }
-        if std::mem::replace(&mut self.seen[place], true) {
+        if self.took[place].is_some() {
             self.verdict.duplicates += 1;
             return;
         }
-        self.on_new(now, packet, len);
+        let delay = now.since(Instant::from_nanos(packet.stamp));
+        self.took[place] = Some(delay);
+        self.on_new(now, packet, len, delay);
     }
 
     /// What was seen so far.
@@ -152,11 +155,15 @@ impl Checker {
 
     /// The numbers below `sent` that never arrived.
     pub fn missing(&self, sent: u64) -> impl Iterator<Item = u64> + '_ {
-        let arrived = |number: u64| self.seen.get(number as usize).copied().unwrap_or(false);
-        (0..sent).filter(move |&number| !arrived(number))
+        (0..sent).filter(move |&number| self.took(number).is_none())
     }
 
-    fn on_new(&mut self, now: Instant, packet: &Packet, len: usize) {
+    /// How long the packet of this number took from sending to arrival; `None` if it has not arrived.
+    pub fn took(&self, number: u64) -> Option<Duration> {
+        self.took.get(number as usize).copied().flatten()
+    }
+
+    fn on_new(&mut self, now: Instant, packet: &Packet, len: usize, delay: Duration) {
         let verdict = &mut self.verdict;
         verdict.received += 1;
         verdict.bytes += len as u64;
@@ -168,7 +175,6 @@ impl Checker {
             }
             Some(_) | None => self.highest = Some(packet.number),
         }
-        let delay = now.since(Instant::from_nanos(packet.stamp));
         verdict.greatest_delay = verdict.greatest_delay.max(delay);
         let gap = verdict.last.map_or(Duration::ZERO, |last| now.since(last));
         verdict.longest_gap = verdict.longest_gap.max(gap);
@@ -226,6 +232,7 @@ mod tests {
         assert_eq!((verdict.received, verdict.bytes, verdict.lost(5)), (5, 500, 0));
         assert_eq!(verdict.longest_gap, Duration::from_millis(1));
         assert_eq!(verdict.greatest_delay, Duration::from_millis(10));
+        assert_eq!((checker.took(4), checker.took(5)), (Some(Duration::from_millis(10)), None));
         assert_eq!((verdict.first, verdict.last), (Some(at(10)), Some(at(14))));
     }
 

@@ -286,6 +286,26 @@ impl Unacknowledged {
         }
     }
 
+    /// A path is in doubt. What was sent on it once, and is not acknowledged, goes into `missing`.
+    pub(crate) fn on_doubted(
+        &self,
+        connection: ConnectionId,
+        path: PathId,
+        missing: &mut Vec<Place>,
+    ) {
+        for &(_, number) in self.paths.get(&(connection.0, path.0)).into_iter().flatten() {
+            let entry = number.checked_sub(self.gone).and_then(|at| self.entries.get(at as usize));
+            let is_missing = entry.is_some_and(|entry| {
+                let Kept { times, kind, seen, .. } = entry.kept;
+                let is_first = times == 0 && matches!(kind, None | Some(CopyKind::Covered));
+                entry.open && is_first && seen == Seen::Missing
+            });
+            if is_missing {
+                missing.push(Place(number));
+            }
+        }
+    }
+
     /// A packet that is lost, as long as nothing further is kept or reported.
     pub(crate) fn get(&self, Place(number): Place) -> Option<(Kept, &[u8])> {
         let entry = self.entries.get(number.checked_sub(self.gone)? as usize)?;

@@ -26,6 +26,9 @@ pub const MAX_RANGES: usize = 32;
 /// The most words in the bitmap of a block.
 pub const MAX_WORDS: usize = 16;
 
+/// Set in a block that is about a path which is [quiet](Block::quiet).
+const QUIET: u8 = 0x01;
+
 /// A few values of a block, up to `N`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct List<T, const N: usize> {
@@ -73,6 +76,8 @@ pub struct Range {
 pub struct Block {
     /// The path id, in the numbering of the receiver of the feedback.
     pub path: u8,
+    /// Whether something should have come by the path, behind the highest, and has not.
+    pub quiet: bool,
     /// The highest path sequence received.
     pub highest: u32,
     /// The send timestamp of the highest, as it was received.
@@ -160,7 +165,7 @@ impl Block {
 
     fn emit(&self, to: &mut fields::Writer<'_>) {
         // The lists are shorter than a byte counts.
-        to.u8(self.path).u8(self.ranges.len).u8(self.bitmap.len).reserved(1);
+        to.u8(self.path).u8(self.ranges.len).u8(self.bitmap.len).u8(u8::from(self.quiet) * QUIET);
         to.u32(self.highest).u32(self.highest_sent).u32(self.highest_arrived);
         to.u32(self.received).u64(self.received_bytes).u32(self.lost).u32(self.resolved);
         to.u16(self.duplicates).u16(self.late).u32(self.ce).u32(self.overflows);
@@ -178,9 +183,10 @@ impl Block {
     fn parse(from: &mut Reader<'_>) -> Result<Self, Drop> {
         let path = from.u8()?;
         let (ranges, words) = (from.u8()?, from.u8()?);
-        from.bytes(1)?;
+        let quiet = from.u8()? & QUIET != 0;
         let mut block = Self {
             path,
+            quiet,
             highest: from.u32()?,
             highest_sent: from.u32()?,
             highest_arrived: from.u32()?,

@@ -61,8 +61,10 @@ impl Unacknowledged {
 
     /// A packet that is missing has been sent again, before it is certain that it is lost.
     pub(crate) fn take_for_lost(&mut self, Place(number): Place) {
-        if let Some(kept) = kept_mut(&mut self.entries, self.gone, number) {
-            kept.seen = Seen::TakenLost;
+        let at = number.checked_sub(self.gone);
+        let entry = at.and_then(|at| self.entries.get_mut(at as usize)).filter(|it| it.open);
+        if let Some(entry) = entry {
+            entry.kept.seen = Seen::TakenLost;
         }
     }
 }

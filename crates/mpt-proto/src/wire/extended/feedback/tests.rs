@@ -30,6 +30,20 @@ fn what_does_not_fit_is_left_for_a_further_feedback() {
 }
 
 #[test]
+fn a_block_says_that_a_path_is_quiet_and_ignores_what_else_may_be_said_there() {
+    for (byte, quiet) in [(0x00, false), (0x01, true), (0xfe, false), (0xff, true)] {
+        let mut place = [0xee; 100];
+        let mut writer = Writer::new(&mut place, 1, None, 2);
+        assert!(writer.push(&Block { quiet, ..block(7, 1, 0) }));
+        let len = writer.finish();
+        assert_eq!(place[8 + 3], u8::from(quiet));
+        place[8 + 3] = byte;
+        let read = Feedback::parse(&place[..len]).unwrap().blocks().next().unwrap();
+        assert_eq!(read, Block { quiet, ..block(7, 1, 0) }, "{byte}");
+    }
+}
+
+#[test]
 fn a_small_block_fits_where_a_large_one_did_not() {
     let mut place = [0xee; 8 + Block::BARE_LEN + 4];
     let mut writer = Writer::new(&mut place, 1, None, 2);
