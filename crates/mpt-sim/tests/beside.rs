@@ -140,7 +140,7 @@ fn a_tunnel_competes_with_a_flow_that_keeps_a_queue() {
     // Without competing it starves the more the longer the queue can become.
     for ((name, queue), [off, on, most]) in QUEUES.into_iter().zip([
         [0.75, 0.75, 1.2],
-        [0.55, 0.6, 1.2],
+        [0.65, 0.6, 1.2],
         [0.4, 0.5, 1.2],
         [0.11, 0.12, 1.2],
     ]) {

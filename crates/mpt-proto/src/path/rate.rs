@@ -271,7 +271,7 @@ impl RateEstimator {
             self.trains.on_block(block, self.points.last(), header, spread);
             if self.stage == Stage::Open {
                 self.points = Points::default();
-                self.points.push(point);
+                self.points.push(point, false);
                 return;
             }
             // Others have become full meanwhile.
@@ -281,11 +281,10 @@ impl RateEstimator {
         }
         self.trains.on_burst(block, self.points.last(), header);
         self.on_spread(block);
-        self.points.push(point);
+        self.points.push(point, self.varies());
         // Datagrams of one burst wait for each other.
         let burst = 2.0 * 1500.0 * 1e6 / self.rate.max(LEAST);
-        let deviation = f64::from(block.delay_deviation);
-        let deviation = (deviation - burst).max(deviation / 2.0);
+        let deviation = self.without_burst(f64::from(block.delay_deviation), burst);
         self.deviations = (self.deviations + 1).min(16);
         self.noise += (deviation - self.noise) / f64::from(self.deviations);
         let round_trip = round_trip.max(SHORTEST);

@@ -1,4 +1,4 @@
-//! Acknowledgements of beginning TCP connections that wait, so that fewer are sent: see
+//! Acknowledgements of TCP connections that wait, so that fewer are sent: see
 //! [`queue::acks`](crate::queue::acks).
 
 use std::ops::Deref;
@@ -39,8 +39,10 @@ impl TransmitHalf {
             return None;
         }
         let longest = LEAST_WAIT.max(least_round_trip(&self.paths) / 4);
+        let backlog = self.scheduler.earliest().and_then(|earliest| earliest.backlog(now));
+        let is_crowded = backlog.is_some_and(|(backlog, _)| backlog > LEAST_WAIT);
         let paced = self.paced.as_mut()?;
-        let (fate, obsolete) = paced.acks.on_segment(now, **hash, segment, longest);
+        let (fate, obsolete) = paced.acks.on_segment(now, **hash, segment, longest, is_crowded);
         if let Some(obsolete) = obsolete {
             paced.store.give_back(obsolete.place);
             self.drops.add(Drop::AckObsolete);

@@ -309,7 +309,7 @@ impl Sender {
         self.recovery = self.next_transmission;
         self.backoff += 1;
         if let Control::Cubic(cubic) = &mut self.control {
-            cubic.on_timeout();
+            cubic.on_timeout(self.backoff == 1);
         }
         self.stats.timeouts += 1;
     }

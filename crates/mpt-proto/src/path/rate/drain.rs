@@ -143,7 +143,7 @@ mod tests {
         for _ in 0..millis {
             let (now, last) = (path.updated + MS, path.points.last().map_or(0, |it| it.highest));
             let highest = last + 1;
-            path.points.push(Point { at: now, highest, ..Point::default() });
+            path.points.push(Point { at: now, highest, ..Point::default() }, false);
             (path.queue, path.pace) = (queue, 0.7 * path.trusted());
             path.check_base(now, 20 * MS, &Given { last, others, ..Given::default() });
             path.updated = now;
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn a_queue_that_grows_by_what_was_sent_before_is_not_judged_by_that() {
         let mut path = full();
-        path.points.push(Point::default());
+        path.points.push(Point::default(), false);
         // It overflows: 80 ms, all of which was sent before less was.
         for queue in (10_000..=80_000).step_by(1000) {
             (path.queue, path.pace) = (queue, 0.7 * path.rate);

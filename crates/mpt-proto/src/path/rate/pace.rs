@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::points::FEWEST;
 use super::train::Trains;
 use super::{Finding, GAIN, Given, LEAST, LOW_PACE, MOST_GAIN, RateEstimator, START_QUEUE, Stage};
 use crate::time::Instant;
@@ -13,6 +14,10 @@ const SMOOTHED: f64 = 16.0;
 /// that overlooks that swings where round trips are short, and the queue runs empty (at 10 ms of round trip it cost 3 %). With longer round
 /// trips it matters less.
 const OBSERVING: Duration = Duration::from_millis(20);
+
+/// On a slow path it takes longer, since q is the least of some datagrams: these. A slow path over a short round trip swung between an empty
+/// and a full queue; 2 Mbit/s at 20 ms lost what did not fit in 50 ms of it, and seemed to have rivals.
+const OBSERVED: f64 = FEWEST as f64 * 1500.0;
 
 /// That holds for q up to so many times its target.
 const NEAR: f64 = 5.0;
@@ -88,7 +93,8 @@ impl RateEstimator {
         }
         let share = f64::from(self.queue) / target;
         let share = share.min((NEAR - share) / (NEAR - 1.0)).clamp(0.0, 1.0);
-        OBSERVING.saturating_sub(round_trip / 2).as_micros() as f64 * share
+        let observing = OBSERVING.max(Duration::from_secs_f64(OBSERVED / self.rate.max(LEAST)));
+        observing.saturating_sub(round_trip / 2).as_micros() as f64 * share
     }
 
     /// The pace grows faster than the rate does as long as the path proves not to be full.

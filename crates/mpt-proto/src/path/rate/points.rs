@@ -14,6 +14,10 @@ pub(super) const JITTERY: f64 = 500.0;
 /// Points are so far apart. A loss is told sooner.
 const APART: Duration = Duration::from_millis(4);
 
+/// Where delays vary also by so many datagrams: the points that are kept then reach back for those that the least mean is of, however
+/// few are sent.
+const APART_BY: i32 = 3;
+
 /// Points of the past that are kept.
 const POINTS: usize = 64;
 
@@ -64,7 +68,7 @@ pub(super) fn meant_of_least(noise: f64) -> u32 {
 }
 
 /// Least delays and rates are of so many at least.
-const FEWEST: u32 = 16;
+pub(super) const FEWEST: u32 = 16;
 
 /// So many are not worth giving back.
 const FEW: usize = 2;
@@ -122,8 +126,8 @@ impl Points {
         self.last.shrink_to_fit();
     }
 
-    /// What is told so soon after the point before takes its place.
-    pub(super) fn push(&mut self, mut point: Point) {
+    /// What is told so soon after the point before takes its place; where the delay `varies` also what is told of so few.
+    pub(super) fn push(&mut self, mut point: Point, varies: bool) {
         let reference = *self.reference.get_or_insert(point.mean);
         if let Some(last) = self.last() {
             let packets = after(point.packets, last.packets);
@@ -132,7 +136,8 @@ impl Points {
         }
         let mut last = self.last.iter().rev();
         if let (Some(last), Some(before)) = (last.next(), last.next())
-            && point.at.since(before.at) < APART
+            && (point.at.since(before.at) < APART
+                || varies && after(point.packets, before.packets) < APART_BY)
         {
             point.delay = earlier(point.delay, last.delay);
             self.last.pop_back();
@@ -256,7 +261,7 @@ mod tests {
         for number in 0..8 * count {
             let (begin, place) = (number / 8 * 200_000, number % 8 + 1);
             let (sent, arrived) = (begin + place * 4000, begin + place * 9600);
-            points.push(Point {
+            let point = Point {
                 at: Instant::ZERO + Duration::from_micros(u64::from(arrived)),
                 highest: 4 * number + 3,
                 sent,
@@ -266,7 +271,8 @@ mod tests {
                 delay: 30_000 + place * 5600,
                 mean: 30_000 + place * 5600 - 2800,
                 ..Point::default()
-            });
+            };
+            points.push(point, true);
         }
         points
     }
@@ -277,5 +283,20 @@ mod tests {
         let sample = points.sample(Duration::from_millis(20), 4000.0, Some(0.1), u32::MAX / 2);
         let rate = sample.unwrap().rate() * 8e-6;
         assert!((4.5..5.5).contains(&rate), "{rate}");
+    }
+
+    #[test]
+    fn where_delays_vary_a_mean_of_many_is_known_however_few_are_sent() {
+        for varies in [false, true] {
+            let mut points = Points::default();
+            for packets in 1..=400_u32 {
+                let at = Instant::ZERO + Duration::from_millis(5) * packets;
+                let point =
+                    Point { at, highest: packets, packets, mean: 30_000, ..Point::default() };
+                points.push(point, varies);
+            }
+            let mean = points.mean_delay(Duration::from_millis(100), MOST_OF_LEAST);
+            assert_eq!(mean, Some(30_000).filter(|_| varies));
+        }
     }
 }

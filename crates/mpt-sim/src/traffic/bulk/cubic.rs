@@ -81,10 +81,13 @@ impl Cubic {
         self.epoch = None;
     }
 
-    /// Nothing came back for a whole timeout.
-    pub fn on_timeout(&mut self) {
-        self.greatest = self.window;
-        self.slow_start_below = (self.window * BETA).max(2.0);
+    /// Nothing came back for a whole timeout, or for one more. What was sent again after the first one says nothing of how much fits, so
+    /// the next one leaves it at that (RFC 5681 section 3.1).
+    pub fn on_timeout(&mut self, is_first: bool) {
+        if is_first {
+            self.greatest = self.window;
+            self.slow_start_below = (self.window * BETA).max(2.0);
+        }
         self.window = 1.0;
         self.epoch = None;
     }
@@ -141,8 +144,11 @@ mod tests {
     fn a_timeout_starts_over_slowly() {
         let mut cubic = Cubic::default();
         grow(&mut cubic, 3);
-        cubic.on_timeout();
+        cubic.on_timeout(true);
         assert_eq!(cubic.window(), 1.0);
         assert_eq!(grow(&mut cubic, 3), [2.0, 4.0, 8.0]);
+        let before = cubic.slow_start_below;
+        cubic.on_timeout(false);
+        assert_eq!((cubic.window(), cubic.slow_start_below), (1.0, before));
     }
 }
