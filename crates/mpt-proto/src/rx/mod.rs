@@ -3,7 +3,7 @@
 //! Follow the datagram: [`side`] finds connection and path, in extended framing [`greet`] does, which also answers
 //! who begins a path, and [`hello`] who begins a [`session`]; [`connection`] checks inner packets, [`keepalive`] reads
 //! what the peer says of itself, [`reorder`] puts them in order, and [`playout`] lets some wait. [`path`] is what is known of each path as a receiver,
-//! [`recorder`] is what arrived on it by path sequence, [`quiet`] that nothing does. [`disagree`] is
+//! [`recorder`] is what arrived on it by path sequence, [`quiet`] that nothing does, and [`overdue`] on which. [`disagree`] is
 //! what dropped datagrams say of settings that do not fit. In
 //! sealed framing, [`unseal`] opens datagrams first, and [`sealed`] agrees on keys by [`handshakes`];
 //! [`apply`] and [`reconfigure`] change settings at run time, [`report`] has what is counted, and [`rest`](crate::rest) gives back the memory
@@ -21,6 +21,7 @@ mod invite;
 mod keepalive;
 pub(crate) mod measured;
 mod missing;
+mod overdue;
 mod parity;
 mod path;
 mod playout;

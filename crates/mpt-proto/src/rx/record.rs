@@ -105,13 +105,14 @@ impl ReceiveHalf {
         }
         let is_newest = recorded == Recorded::InOrder || recorder.is_highest(header.path_sequence);
         let quiet = &mut receiver.quiet;
-        match header.kind {
-            Kind::Data if is_newest && !header.flags.contains(Flags::OUT_OF_TURN) => {
-                quiet.on_packet(arrival.at);
-                measured.quiet_at.get_or_insert(arrival.at + Quiet::EARLIEST);
-            }
-            Kind::Beacon if is_newest && !is_probe => quiet.on_beacon(arrival.at),
-            _ => quiet.on_other(arrival.at),
+        let is_in_turn = is_newest && !header.flags.contains(Flags::OUT_OF_TURN);
+        if header.kind == Kind::Data && is_in_turn {
+            quiet.on_packet(arrival.at);
+            measured.quiet_at.get_or_insert(arrival.at + Quiet::EARLIEST);
+        } else if header.kind == Kind::Beacon && is_newest && !is_probe {
+            quiet.on_beacon(arrival.at);
+        } else {
+            quiet.on_other(arrival.at);
         }
     }
 

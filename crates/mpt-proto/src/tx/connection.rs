@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::beyond::Beyond;
 use super::copies::FeedbackCopies;
-use super::doubt::Doubts;
+use super::doubts::Doubts;
 use super::path::TransmitPath;
 use super::silent::FailOver;
 use super::stages::Paced;

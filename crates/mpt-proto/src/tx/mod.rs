@@ -7,7 +7,7 @@
 //! keep little in flight, [`highest`] remembers what paths carried of late, [`by_weight`] for all TCP where paths are taken by weight. While much is sent, paths take [`turns`] in [`run`]s.
 //! [`control`] makes what the endpoint itself sends, its [`message`]s, [`greeting`] asks for a session, [`beacon`] says that a path
 //! has become idle, [`feedback`] what arrived, [`mtu`] asks how long datagrams it carries, [`poll`] gives all of it
-//! out, [`duplicate`] sends what is critical twice, and what its class wants so ([`classify`]), [`repair`], [`resend`] and [`fail_over`] send again what was lost, [`doubt`] what may be, [`reconfigure`] changes settings at run time, [`beyond`] counts what is sent beyond inner packets, [`standing`] says what the choice rests on.
+//! out, [`duplicate`] sends what is critical twice, and what its class wants so ([`classify`]), [`repair`], [`resend`] and [`fail_over`] send again what was lost, [`doubt`] what may be ([`doubts`] says on which paths), [`reconfigure`] changes settings at run time, [`beyond`] counts what is sent beyond inner packets, [`standing`] says what the choice rests on.
 
 mod acks;
 mod beacon;
@@ -18,6 +18,7 @@ pub(crate) mod connection;
 mod control;
 mod copies;
 mod doubt;
+mod doubts;
 mod duplicate;
 mod early;
 mod emit;
