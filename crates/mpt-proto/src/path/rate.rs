@@ -30,7 +30,6 @@ mod pace;
 mod points;
 mod rivals;
 mod shown;
-mod trail;
 mod train;
 mod window;
 
@@ -126,8 +125,6 @@ pub(crate) struct RateEstimator {
     rate_before: f64,
     /// The path sequence from which on the path has been kept busy.
     busy_from: u32,
-    /// Until so many datagrams have arrived their mean delay is that of the end of a burst.
-    trails_until: Option<u32>,
     /// When it may start again, and how long after the last time that was.
     retry_at: Instant,
     retry_after: Duration,
@@ -184,7 +181,6 @@ impl Default for RateEstimator {
             room: (0.0, 0.0),
             rate_before: 0.0,
             busy_from: 0,
-            trails_until: None,
             retry_at: Instant::ZERO,
             retry_after: Duration::ZERO,
             trains: Trains::default(),
@@ -239,6 +235,16 @@ impl RateEstimator {
         }
     }
 
+    /// Whether feedback is about a train. That stands in a queue of its own making, which says nothing of the path.
+    pub(crate) fn is_of_train(&self, block: &Block) -> bool {
+        self.trains.is_in(block)
+    }
+
+    /// The path has nothing to send, `next` being its next path sequence.
+    pub(crate) fn on_idle(&mut self, next: u32) {
+        self.busy_from = next;
+    }
+
     /// Feedback about the path arrived.
     pub(crate) fn on_feedback(&mut self, now: Instant, block: &Block, given: Given) {
         let Given { header, least: round_trip, .. } = given;
@@ -283,12 +289,7 @@ impl RateEstimator {
         self.noise += (deviation - self.noise) / f64::from(self.deviations);
         let round_trip = round_trip.max(SHORTEST);
         let latest = given.latest.max(round_trip);
-        let trails = self.trails(block);
-        let before = self.queue;
         self.on_delay(now, round_trip);
-        if trails {
-            self.queue = self.queue.min(before);
-        }
         let lost = self.on_lost(now, block.lost);
         if given.competes && self.stage == Stage::Servo && !self.held {
             self.look_for_rivals(now, [round_trip, latest], given.phase);
@@ -302,7 +303,6 @@ impl RateEstimator {
             self.is_jittery().then_some(at_random),
             self.busy_from,
         );
-        let sample = sample.filter(|sample| sample.busy || !trails);
         let competed = self.competes();
         if competed {
             self.compete(now, sample.as_ref(), lost, [round_trip, latest]);
