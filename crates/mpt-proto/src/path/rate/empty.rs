@@ -171,7 +171,8 @@ mod tests {
 
     #[test]
     fn what_a_burst_takes_hides_little_of_what_delays_vary_by() {
-        let mut path = RateEstimator { spread: (20_000.0, 16), ..RateEstimator::default() };
+        let rate = 250_000.0;
+        let mut path = RateEstimator { rate, spread: (20_000.0, 16), ..RateEstimator::default() };
         let deviation = path.without_burst(22_000.0, 12_000.0);
         assert!((18_000.0..19_000.0).contains(&deviation), "{deviation}");
         path.spread.0 = 0.0;

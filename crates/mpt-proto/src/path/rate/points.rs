@@ -137,7 +137,7 @@ impl Points {
         let mut last = self.last.iter().rev();
         if let (Some(last), Some(before)) = (last.next(), last.next())
             && (point.at.since(before.at) < APART
-                || varies && after(point.packets, before.packets) < APART_BY)
+                || varies && after(point.packets, before.packets) <= APART_BY)
         {
             point.delay = earlier(point.delay, last.delay);
             self.last.pop_back();
