@@ -40,8 +40,8 @@ pub(super) struct Quiet {
     last: Last,
     /// When something came last.
     since: Instant,
-    /// The smoothed time between packets that follow each other without a beacon.
-    gap: Duration,
+    /// The smoothed time between packets that follow each other without a beacon, in microseconds.
+    gap: u32,
     /// How often the peer was told that nothing follows.
     told: u8,
 }
@@ -54,7 +54,8 @@ impl Quiet {
     #[inline]
     pub(super) fn on_packet(&mut self, at: Instant) {
         if self.last == Last::Packet {
-            self.gap = self.gap - self.gap / 8 + at.since(self.since) / 8;
+            let micros = u32::try_from(at.since(self.since).as_micros()).unwrap_or(u32::MAX);
+            self.gap = self.gap - self.gap / 8 + micros / 8;
         }
         *self = Self { last: Last::Packet, since: at, told: 0, ..*self };
     }
@@ -79,7 +80,8 @@ impl Quiet {
             Last::Packet => AFTER_PACKET,
             Last::Beacon => AFTER_BEACON,
         };
-        let spare = (deviation * DEVIATIONS).max(self.gap * GAPS).max(SPARE);
+        let spare =
+            (deviation * DEVIATIONS).max(Duration::from_micros(self.gap.into()) * GAPS).max(SPARE);
         let again = AGAIN * u32::from(self.told);
         (self.told < TIMES).then(|| self.since + follows + spare + again)
     }

@@ -7,26 +7,35 @@ use crate::time::Instant;
 /// Half of the time that is remembered.
 const HALF: Duration = Duration::from_millis(2500);
 
+/// In bytes per second.
+const UNIT: u64 = 16;
+
 /// The highest rate of the last 2.5 to 5 s, in bytes per second.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct HighestRate {
     /// Since when the later of both is kept.
-    since: Option<Instant>,
-    before: u64,
-    later: u64,
+    since: Instant,
+    /// In units of [`UNIT`], rounded up.
+    before: u32,
+    later: u32,
+}
+
+impl Default for HighestRate {
+    fn default() -> Self {
+        Self { since: Instant::ZERO, before: 0, later: 0 }
+    }
 }
 
 impl HighestRate {
     /// The rate is this one now. Returns the highest, which is not below it.
     pub(super) fn of_late(&mut self, now: Instant, rate: u64) -> u64 {
-        let since = *self.since.get_or_insert(now);
-        if now.since(since) >= HALF {
-            let is_recent = now.since(since) < HALF * 2;
-            self.before = if is_recent { self.later } else { 0 };
-            (self.since, self.later) = (Some(now), 0);
+        let passed = now.since(self.since);
+        if passed >= HALF {
+            self.before = if passed < HALF * 2 { self.later } else { 0 };
+            (self.since, self.later) = (now, 0);
         }
-        self.later = self.later.max(rate);
-        self.later.max(self.before)
+        self.later = self.later.max(u32::try_from(rate.div_ceil(UNIT)).unwrap_or(u32::MAX));
+        (u64::from(self.later.max(self.before)) * UNIT).max(rate)
     }
 }
 
@@ -37,8 +46,9 @@ mod tests {
     #[test]
     fn a_rate_is_remembered_for_some_seconds() {
         let mut highest = HighestRate::default();
-        let mut at =
-            |millis, rate| highest.of_late(Instant::ZERO + Duration::from_millis(millis), rate);
+        let mut at = |millis, rate| {
+            highest.of_late(Instant::ZERO + Duration::from_millis(millis), rate * UNIT) / UNIT
+        };
         assert_eq!(at(1000, 80), 80);
         assert_eq!(at(1100, 20), 80);
         assert_eq!(at(3500, 20), 80);

@@ -32,10 +32,10 @@ pub(super) struct Run {
     path: PathId,
     now: Instant,
     /// How long its packets are; 0 if there is none.
-    len: usize,
+    len: u32,
     /// How many packets it may have, and how many more.
-    most: u32,
-    left: u32,
+    most: u16,
+    left: u16,
     /// When it was asked last how much is sent, and how much had been.
     since: Instant,
     sent: u64,
@@ -53,14 +53,14 @@ impl Run {
     /// The path of the run, if a packet of `len` bytes is the next one of it.
     #[inline(always)]
     pub(super) fn path_for(&self, now: Instant, len: usize) -> Option<PathId> {
-        (len <= self.len && self.left > 0 && now == self.now).then_some(self.path)
+        (len <= self.len as usize && self.left > 0 && now == self.now).then_some(self.path)
     }
 
     /// A packet of `len` bytes goes with the run. One that is shorter than the others is the last of a super-datagram.
     #[inline(always)]
     pub(super) fn add(&mut self, len: usize) {
         self.left -= 1;
-        if len != self.len {
+        if len != self.len as usize {
             (self.most, self.left) = (self.most - self.left, 0);
         }
     }
@@ -69,8 +69,8 @@ impl Run {
     #[inline(always)]
     pub(super) fn begin(&mut self, now: Instant, path: PathId, len: usize, overhead: usize) {
         if self.is_fast {
-            let most = (MAX_RUN / (len + overhead).max(1)).clamp(1, MOST) as u32;
-            (self.path, self.now, self.len) = (path, now, len);
+            let most = (MAX_RUN / (len + overhead).max(1)).clamp(1, MOST) as u16;
+            (self.path, self.now, self.len) = (path, now, len as u32);
             (self.most, self.left) = (most, most - 1);
         }
     }
@@ -79,7 +79,7 @@ impl Run {
     pub(super) fn end(&mut self) -> Option<(PathId, u32)> {
         let more = self.most - 1 - self.left;
         (self.len, self.most, self.left) = (0, 1, 0);
-        (more > 0).then_some((self.path, more))
+        (more > 0).then_some((self.path, more.into()))
     }
 
     /// Whether there are runs at present.

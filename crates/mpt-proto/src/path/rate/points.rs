@@ -145,6 +145,10 @@ impl Points {
         if self.last.len() == POINTS {
             self.last.pop_front();
         }
+        // Of an idle path there are a few, for which a deque would have room for twice as many.
+        if self.last.len() < POINTS / 8 {
+            self.last.reserve_exact(1);
+        }
         self.last.push_back(point);
     }
 
