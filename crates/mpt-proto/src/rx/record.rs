@@ -11,6 +11,7 @@ use crate::path::delay::OneWayDelay;
 use crate::path::repair_deadline;
 use crate::path::rtt::RoundTrip;
 use crate::path::silence::longest_silence;
+use crate::rx::path::ReceivePath;
 use crate::rx::quiet::Quiet;
 use crate::rx::recorder::{Datagram, Recorded};
 use crate::time::Instant;
@@ -61,6 +62,28 @@ const NUDGED_FOR: Duration = Duration::from_secs(1);
 /// The congestion mark *experienced* in a type of service (RFC 3168).
 const CE: u8 = 0b11;
 
+/// What comes by a path says what should follow.
+#[inline(never)]
+fn watch(
+    receiver: &mut ReceivePath,
+    quiet_at: &mut Option<Instant>,
+    header: &Header,
+    at: Instant,
+    (is_newest, is_probe): (bool, bool),
+) {
+    let is_newest = is_newest || receiver.recorder.is_highest(header.path_sequence);
+    let is_in_turn = is_newest && !header.flags.contains(Flags::OUT_OF_TURN);
+    let quiet = &mut receiver.quiet;
+    if header.kind == Kind::Data && is_in_turn {
+        quiet.on_packet(at);
+        quiet_at.get_or_insert(at + Quiet::EARLIEST);
+    } else if header.kind == Kind::Beacon && is_newest && !is_probe {
+        quiet.on_beacon(at);
+    } else {
+        quiet.on_other(at);
+    }
+}
+
 impl ReceiveSide {
     /// The kernel has dropped so many datagrams since a socket was opened, because its receive buffer was full. To be
     /// called now and then, so that feedback tells the peer that its path has not lost them.
@@ -103,16 +126,10 @@ impl ReceiveHalf {
         if header.kind == Kind::Data || is_probe {
             measured.tell_after(now, LEAST);
         }
-        let is_newest = recorded == Recorded::InOrder || recorder.is_highest(header.path_sequence);
-        let quiet = &mut receiver.quiet;
-        let is_in_turn = is_newest && !header.flags.contains(Flags::OUT_OF_TURN);
-        if header.kind == Kind::Data && is_in_turn {
-            quiet.on_packet(arrival.at);
-            measured.quiet_at.get_or_insert(arrival.at + Quiet::EARLIEST);
-        } else if header.kind == Kind::Beacon && is_newest && !is_probe {
-            quiet.on_beacon(arrival.at);
-        } else {
-            quiet.on_other(arrival.at);
+        // Most packets come with others that were sent at the same time, and say no more.
+        if is_sample {
+            let is_newest = recorded == Recorded::InOrder;
+            watch(receiver, &mut measured.quiet_at, header, arrival.at, (is_newest, is_probe));
         }
     }
 
@@ -142,9 +159,8 @@ impl ReceiveHalf {
         if !is_due(measured.due) && !is_due(measured.lost_at) && !is_silent {
             return;
         }
-        let fastest = |path: &super::path::ReceivePath| {
-            path.estimator.quality().round_trip.map(RoundTrip::recent)
-        };
+        let fastest =
+            |path: &ReceivePath| path.estimator.quality().round_trip.map(RoundTrip::recent);
         let round_trip = self.paths.iter().filter_map(|(_, path)| fastest(path)).min();
         let interval = round_trip.map_or(UNKNOWN, |round_trip| (round_trip / 4).max(LEAST));
         let paths = self.paths.iter().count() as u64;
