@@ -51,7 +51,6 @@ impl Quiet {
     pub(super) const EARLIEST: Duration = AFTER_PACKET.saturating_add(SPARE);
 
     /// A packet came that is not out of turn, behind all that had come by the path.
-    #[inline(never)]
     pub(super) fn on_packet(&mut self, at: Instant) {
         if self.last == Last::Packet {
             let micros = u32::try_from(at.since(self.since).as_micros()).unwrap_or(u32::MAX);

@@ -11,19 +11,13 @@ const HALF: Duration = Duration::from_millis(2500);
 const UNIT: u64 = 16;
 
 /// The highest rate of the last 2.5 to 5 s, in bytes per second.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct HighestRate {
     /// Since when the later of both is kept.
     since: Instant,
     /// In units of [`UNIT`], rounded up.
     before: u32,
     later: u32,
-}
-
-impl Default for HighestRate {
-    fn default() -> Self {
-        Self { since: Instant::ZERO, before: 0, later: 0 }
-    }
 }
 
 impl HighestRate {
