@@ -359,17 +359,23 @@ fn choose_systems(arguments: &Arguments, experiment: &mut Experiment, axes: &[&s
         return Ok(());
     }
     for name in &arguments.system {
-        if !experiment.systems.iter().any(|system| system.name() == name) {
-            let names: Vec<_> = experiment.systems.iter().map(System::name).collect();
-            let (name_of, names) = (&experiment.entry.name, names.join(", "));
-            let is_known = System::by_name(name).is_some();
-            let hint = match is_known {
-                // An experiment measures the systems that its file lists.
-                true => "; add it to `systems` of a file of your own".to_owned(),
-                false => meant(name, experiment.systems.iter().map(System::name)),
-            };
-            bail!("no system is called `{name}` in {name_of}: there are {names}{hint}");
+        if experiment.systems.iter().any(|system| system.name() == name) {
+            continue;
         }
+        let known = System::by_name(name);
+        // A file need not list what is told nothing by it.
+        if let Some(system) = known.clone().filter(System::configures_itself) {
+            experiment.entry.systems.push(system.entry());
+            experiment.systems.push(system);
+            continue;
+        }
+        let names: Vec<_> = experiment.systems.iter().map(System::name).collect();
+        let (name_of, names) = (&experiment.entry.name, names.join(", "));
+        let hint = match known {
+            Some(_) => "; add it to `systems` of a file of your own".to_owned(),
+            None => meant(name, experiment.systems.iter().map(System::name)),
+        };
+        bail!("no system is called `{name}` in {name_of}: there are {names}{hint}");
     }
     let is_wanted = |system: &System| arguments.system.iter().any(|name| name == system.name());
     experiment.systems.retain(is_wanted);
@@ -498,6 +504,17 @@ mod tests {
     }
 
     #[test]
+    fn what_configures_itself_need_not_be_listed() {
+        let line = "run two-equal --system adaptive-extended,classic";
+        let Line { arguments } =
+            Line::try_parse_from(line.split(' ')).expect("a line that can be read");
+        let experiment = &chosen(&arguments).expect("both can be measured")[0];
+        let names: Vec<_> = experiment.systems.iter().map(System::name).collect();
+        assert_eq!(names, ["classic", "adaptive-extended"]);
+        assert!(experiment.entry.systems.iter().any(|entry| entry.name == "adaptive-extended"));
+    }
+
+    #[test]
     fn what_was_meant_is_named_with_what_there_is() {
         for (line, words) in [
             (
@@ -507,7 +524,7 @@ mod tests {
             ("scoreboard --at transport=cubik", "did you mean `cubic`?"),
             ("scoreboard --at transport=99", "has no `99`: there are "),
             ("scoreboard --system adaptiv", "did you mean `adaptive`?"),
-            ("two-equal --system oracle", "; add it to `systems` of a file of your own"),
+            ("two-equal --system mptcp", "; add it to `systems` of a file of your own"),
             (
                 "two-equal --at delay=10",
                 "two-equal has no axis, only one cell: leave out `--at delay=10`",

@@ -121,6 +121,11 @@ impl System {
         }
     }
 
+    /// Whether it takes nothing but the links from an experiment's file, so that it can be measured in each.
+    pub fn configures_itself(&self) -> bool {
+        matches!(self, Self::Adaptive | Self::AdaptiveExtended | Self::Oracle)
+    }
+
     /// Whether a quick run measures it.
     pub fn is_quick(&self) -> bool {
         match self {
