@@ -7,10 +7,11 @@
 use std::time::Duration;
 
 use crate::time::Instant;
+use crate::wire::extended::beacon::AFTER;
 
 /// After a packet something follows in this time, and after the first beacon in that.
-const AFTER_PACKET: Duration = Duration::from_millis(5);
-const AFTER_BEACON: Duration = Duration::from_millis(20);
+const AFTER_PACKET: Duration = AFTER[0];
+const AFTER_BEACON: Duration = AFTER[1].saturating_sub(AFTER[0]);
 
 /// How much later it may come at least: what a busy host takes.
 const SPARE: Duration = Duration::from_millis(5);

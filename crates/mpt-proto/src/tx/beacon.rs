@@ -3,12 +3,11 @@
 //! brings.
 
 use super::connection::TransmitHalf;
-use super::idle::AFTER;
 use super::message::{Control, ControlMessage};
 use crate::id::PathId;
 use crate::time::Instant;
 use crate::wire::extended::Kind;
-use crate::wire::extended::beacon::Beacon;
+use crate::wire::extended::beacon::{AFTER, Beacon};
 
 impl TransmitHalf {
     /// Data was sent: a beacon will be due. Returns whether the deadlines of the connection have changed by that.

@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use crate::time::Instant;
-
-/// How long after the last data on a path its beacons are sent.
-pub(super) const AFTER: [Duration; 2] = [Duration::from_millis(5), Duration::from_millis(25)];
+use crate::wire::extended::beacon::AFTER;
 
 /// The data that was sent last on a path, and how many beacons have followed it.
 #[derive(Clone, Copy, Debug, Default)]

@@ -6,9 +6,14 @@
 //!         block: path id | reserved (3) | covered global sequence (4) | path sequence (4)
 //! ```
 
+use std::time::Duration;
+
 use super::fields::{Reader, Writer};
 use crate::sequence::Seq;
 use crate::stats::Drop;
+
+/// How long after the last data on a path its beacons are sent.
+pub const AFTER: [Duration; 2] = [Duration::from_millis(5), Duration::from_millis(25)];
 
 /// The most blocks of a beacon.
 pub const MAX_BLOCKS: usize = 64;
