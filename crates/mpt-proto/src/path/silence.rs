@@ -136,6 +136,20 @@ impl Silence {
             round_trip.map_or(Duration::ZERO, |it| it.smoothed + it.variation * DEVIATIONS + LEAST);
     }
 
+    /// Of what was on its way by another path when feedback told of this one last, so many bytes have arrived. If the same feedback
+    /// tells of them, the next one may be as far away as where little is sent.
+    pub(crate) fn on_progress_beside(&mut self, now: Instant, arrived: u64, paths: u64) {
+        let Some((_, told)) = &mut self.awaited else { return };
+        if now.since(self.progress) > AT_ONCE {
+            return;
+        }
+        let (_, bytes) = self.last;
+        *told = told.saturating_add(arrived).min(bytes);
+        if bytes - *told < 2 * paths * BYTES_PER_PATH {
+            self.loaded = None;
+        }
+    }
+
     /// How many bytes have been sent on the path of which no feedback tells yet.
     pub(crate) fn on_the_way(&self) -> u64 {
         let (last, _) = self.last;
@@ -243,6 +257,19 @@ mod tests {
         assert_eq!(silence.due(trip(20, 2), none), Some(at(340)));
         sent(&mut silence, 151, 9, 5000 + 48_000);
         assert_eq!(silence.due(trip(20, 2), none), Some(at(211)));
+    }
+
+    #[test]
+    fn what_the_same_feedback_tells_of_other_paths_is_not_awaited() {
+        // Of 100 kB that are on their way by another path a feedback tells as well, so the next one may be far away.
+        for (after, due) in [(0, 300 + 20 + 20 + 200), (5, 300 + 60)] {
+            let mut silence = Silence::default();
+            sent(&mut silence, 100, 7, 0);
+            sent(&mut silence, 290, 8, 100_000);
+            silence.on_progress(at(300), [7, 0], at(280), Some(trip(20, 2)), [98_600, 2]);
+            silence.on_progress_beside(at(300 + after), 98_600, 2);
+            assert_eq!(silence.due(trip(20, 2), Duration::ZERO), Some(at(due)), "{after} ms after");
+        }
     }
 
     #[test]

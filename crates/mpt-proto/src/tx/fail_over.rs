@@ -81,10 +81,16 @@ impl TransmitHalf {
         let sent = Instant::ZERO + now.since(Instant::ZERO + Duration::from_micros(ago.into()));
         let round_trip = path.feedback.round_trip();
         let (told, paths) = ([highest, block.highest_arrived], self.fail_over.paths);
+        let before = path.silence.on_the_way();
         path.silence.on_progress(now, told, sent, round_trip, [others, paths]);
+        let arrived = before.saturating_sub(path.silence.on_the_way());
         if highest.wrapping_sub(path.doubted_from).cast_signed() >= 0 {
             self.doubts.end(index);
         }
+        for (_, other) in self.paths.iter_mut().filter(|(other, _)| *other != index) {
+            other.silence.on_progress_beside(now, arrived, paths);
+        }
+        let path = &mut self.paths[index];
         let Some(left) = path.left else { return };
         let answers = highest.wrapping_sub(left.sequence).cast_signed() >= 0;
         if answers && !path.unheard && path.patience.on_answer(now) {
