@@ -130,6 +130,14 @@ impl Delays {
         among.map(|(_, path)| path.get()).max_by_key(|delay| delay.max)
     }
 
+    /// How much longer than by the fastest of some paths, one bit each, datagrams take by the slowest one at their best.
+    pub(crate) fn apart(&self, among: u64) -> Option<Duration> {
+        let among = self.paths.iter().filter(|(index, _)| among >> index & 1 != 0);
+        let least = among.map(|(_, path)| path.get().min);
+        let (fastest, slowest) = (least.clone().min()?, least.max()?);
+        Some(micros(i64::from(slowest) - i64::from(fastest)))
+    }
+
     /// How long after a datagram came by `path` one with a lower number can still come by another: as long as the
     /// `slowest` path took longer lately, and four of its mean deviations. A sender that lets packets wait for faster
     /// paths, so that all arrive in their order, cannot know the rates of those paths better than by half: that much

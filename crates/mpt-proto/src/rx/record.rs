@@ -270,8 +270,9 @@ impl ReceiveHalf {
         let slowest = measured.delays.slowest(self.live);
         let deviation = slowest.map_or(Duration::ZERO, |slowest| slowest.deviation);
         let varies = slowest.is_some_and(|slowest| slowest.jitter >= VARIES);
-        let deadline = repair_deadline(if varies { trip } else { least });
-        Some((trip * 2 + deviation * 4 + REPAIR_SPARE, deadline))
+        let skew = measured.delays.apart(self.live).unwrap_or_default();
+        let deadline = repair_deadline(if varies { trip } else { least }) + skew;
+        Some((trip * 2 + skew + deviation * 4 + REPAIR_SPARE, deadline))
     }
 
     /// How long it takes until what was on a path that falls silent comes by another one.

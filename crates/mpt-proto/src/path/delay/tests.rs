@@ -53,6 +53,8 @@ fn the_skew_is_exact_with_any_clocks() {
         assert_eq!(peer.get(A).jitter, Duration::ZERO);
         assert_eq!(peer.delays.relative(A), Some(Duration::ZERO));
         assert_eq!(peer.delays.relative(B), Some(ms(45)));
+        assert_eq!(peer.delays.apart(0b11), Some(ms(45)));
+        assert_eq!(peer.delays.apart(0b10), Some(Duration::ZERO), "there is no other");
     }
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::beyond::Beyond;
 use super::bits::bits;
+use super::margin::LONGEST_WAIT;
 use super::path::PathEvidence;
 use super::{EvidenceOrder, Loss};
 use crate::id::PathId;
@@ -28,7 +29,7 @@ impl EvidenceOrder {
         }
         let mut first = self.inherited.map_or(Instant::MAX, |record| record.at);
         if let Some(record) = self.out_of_turn.first(self.next) {
-            first = first.min(self.out_of_turn.overdue_at(record));
+            first = first.min(self.out_of_turn.overdue_at(record) + self.out_of_turn_patience());
         }
         let (repair, patience) = (self.repairs.wait(), self.patience());
         // When the last live path will have passed the expected number.
@@ -78,6 +79,11 @@ impl EvidenceOrder {
         self.repairs.wait().max(silence)
     }
 
+    /// How much longer than [`LONGEST_WAIT`] what is missing before a packet out of turn is waited for: it may be repaired as well.
+    fn out_of_turn_patience(&self) -> Duration {
+        self.repairs.wait().saturating_sub(LONGEST_WAIT)
+    }
+
     /// The paths that may be silent, and have the expected number.
     fn may_be_silent(&self) -> impl Iterator<Item = usize> {
         bits(self.live).filter(|path| self.paths[*path].may_be_silent(self.next))
@@ -110,7 +116,8 @@ impl EvidenceOrder {
             }
         }
         self.out_of_turn.forget_before(self.next);
-        if let Some(overdue) = self.out_of_turn.overdue(now) {
+        let before = Instant::ZERO + now.since(Instant::ZERO + self.out_of_turn_patience());
+        if let Some(overdue) = self.out_of_turn.overdue(before) {
             self.give_up_to(overdue.next(), Loss::Overdue, sink);
         }
         if let Some(record) = self.inherited.take_if(|record| record.at <= now) {

@@ -109,6 +109,16 @@ fn what_is_sent_out_of_turn_says_nothing_of_its_path_and_is_not_held_for_ever() 
 }
 
 #[test]
+fn what_is_missing_before_a_packet_out_of_turn_may_be_repaired_as_well() {
+    let mut bench = Bench::default();
+    bench.order.repairs.set_wait(Instant::ZERO, ms(400));
+    bench.accept_all(0, [0]);
+    assert_eq!(bench.receive_sent(false, 1, 2, After::Unknown), Ok(Accepted::Fits));
+    assert_eq!(bench.wait(ms(400) - Duration::from_nanos(1)), []);
+    assert_eq!(bench.wait(Duration::from_nanos(1)), [2]);
+}
+
+#[test]
 fn what_fills_a_gap_is_not_the_newest() {
     let mut bench = Bench::default();
     bench.accept_all(0, [0]);
