@@ -205,7 +205,8 @@ fn judged(case: &Case, seeds: u64) -> (f64, String) {
 /// - 28: the equal delay grew as long as a small fast path was full, whatever the others lost by it (0.56);
 /// - 16: acknowledgements filled a small path in the way back, so that all took as long as by the slow one (0.76);
 /// - 113: what a path of 247 ms lost was not repaired, as that was believed to be too late (0.15);
-/// - 119: where a transfer paused, the fastest path was taken for silent, and BBR found its round trip without equal delays (0.15).
+/// - 119: where a transfer paused, the fastest path was taken for silent, or a copy that was overtaken was not delayed, and BBR found
+///   its round trip without the equal delay (0.15).
 #[test]
 #[cfg_attr(debug_assertions, ignore = "takes minutes without --release")]
 fn transfers_fill_links_that_were_drawn_by_lot() {

@@ -94,7 +94,7 @@ impl ReceiveHalf {
     }
 
     /// How long a packet has to wait so that it has taken as long as others of its flow. One that is sent out of turn is
-    /// waited for already, unless it is a copy that was sent at once: then nothing came that was sent after it.
+    /// waited for already, unless it is a copy that was sent at once: then nothing came that was sent after it, or only just now.
     #[inline(always)]
     fn play_out_wait(&self, now: Instant, header: &Header) -> Option<Duration> {
         if !header.flags.contains(Flags::EQUALISE) {
@@ -103,7 +103,7 @@ impl ReceiveHalf {
         let (measured, equal) =
             self.measured.as_ref().zip(Some(self.play_out.equal().unwrap_or_default()))?;
         let is_repair = header.flags.contains(Flags::OUT_OF_TURN)
-            && !header.sequence.is_some_and(|seq| self.reorder.is_newest(seq));
+            && !header.sequence.is_some_and(|seq| self.reorder.is_timely(now, seq));
         let wait = measured.delays.until(now, header.sent, equal);
         Some(wait.filter(|_| !is_repair).unwrap_or_default())
     }

@@ -106,11 +106,11 @@ impl ReorderBuffer {
         of_either!(ref self, order => order.next())
     }
 
-    /// Whether nothing that was sent with this number or after it has come.
-    pub(crate) fn is_newest(&self, seq: Seq) -> bool {
+    /// Whether nothing that was sent after this number has come, or so lately that it may have overtaken it.
+    pub(crate) fn is_timely(&self, now: Instant, seq: Seq) -> bool {
         match &self.order {
             Order::Classic(order) => order.next().is_none_or(|next| seq.offset_from(next) >= 0),
-            Order::Evidence(order) => order.is_newest(seq),
+            Order::Evidence(order) => order.is_timely(now, seq),
         }
     }
 

@@ -15,10 +15,18 @@ use crate::sink::Sink;
 use crate::stats::Drop;
 use crate::time::Instant;
 
+/// What was sent at the same time is hardly overtaken for longer. What was lost takes longer to come again, or waits no longer than this.
+const OVERTAKEN: Duration = Duration::from_millis(10);
+
 impl EvidenceOrder {
-    /// Whether nothing that was sent with this number or after it has come.
-    pub(in crate::rx::reorder) fn is_newest(&self, seq: Seq) -> bool {
-        seq.offset_from(self.end) >= 0
+    /// Whether nothing that was sent after this number has come, or so lately that it may have overtaken it.
+    pub(in crate::rx::reorder) fn is_timely(&self, now: Instant, seq: Seq) -> bool {
+        if seq.offset_from(self.end) >= 0 {
+            return true;
+        }
+        let paths = self.paths.iter().chain([&self.out_of_turn]);
+        let missing_since = paths.filter_map(|path| path.first(seq)).map(|record| record.at).min();
+        missing_since.is_some_and(|since| now.since(since) < OVERTAKEN)
     }
 
     /// When the expected number will be given up, if nothing comes. Where nothing is held that is not urgent, and

@@ -119,10 +119,13 @@ fn what_is_missing_before_a_packet_out_of_turn_may_be_repaired_as_well() {
 }
 
 #[test]
-fn what_fills_a_gap_is_not_the_newest() {
+fn what_fills_a_gap_is_timely_as_long_as_it_may_have_been_overtaken() {
     let mut bench = Bench::default();
     bench.accept_all(0, [0]);
-    assert!(bench.order.is_newest(Seq::new(1)));
+    assert!(bench.order.is_timely(bench.now, Seq::new(1)));
     assert_eq!(bench.receive_sent(false, 1, 2, After::Unknown), Ok(Accepted::Fits));
-    assert_eq!([1, 2, 3].map(|seq| bench.order.is_newest(Seq::new(seq))), [false, false, true]);
+    for (after, expected) in [(9, [true, true, true]), (10, [false, false, true])] {
+        let now = bench.now + ms(after);
+        assert_eq!([1, 2, 3].map(|seq| bench.order.is_timely(now, Seq::new(seq))), expected);
+    }
 }
