@@ -78,7 +78,7 @@ impl TransmitHalf {
         let others = others.map(|(_, path)| path.silence.on_the_way()).sum();
         let path = &mut self.paths[index];
         let (highest, ago) = (block.highest, now.micros().wrapping_sub(block.highest_sent));
-        let sent = Instant::ZERO + now.since(Instant::ZERO + Duration::from_micros(ago.into()));
+        let sent = now.before(Duration::from_micros(ago.into()));
         let round_trip = path.feedback.round_trip();
         let (told, paths) = ([highest, block.highest_arrived], self.fail_over.paths);
         let before = path.silence.on_the_way();

@@ -74,7 +74,7 @@ impl LossWindow {
     fn since(self, newest: Instant) -> Instant {
         let stands_still = self.now.since(newest) <= STANDSTILL;
         let told = if stands_still { newest.min(self.now) } else { self.now };
-        Instant::ZERO + told.since(Instant::ZERO + self.reach)
+        told.before(self.reach)
     }
 }
 

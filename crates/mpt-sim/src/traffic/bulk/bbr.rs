@@ -150,7 +150,7 @@ impl Bbr {
             Mode::Probe(..) => 1.0,
         };
         let interval = |rate: f64| Duration::from_secs_f64(1.0 / (MARGIN * rate * gain).max(1.0));
-        let late = Instant::ZERO + now.since(Instant::ZERO + CATCH_UP);
+        let late = now.before(CATCH_UP);
         self.next = self.next.max(late) + self.rate().map_or(Duration::ZERO, interval);
         if in_flight == 0 {
             (self.delivered_at, self.first_sent_at) = (now, now);

@@ -110,7 +110,7 @@ impl EvidenceOrder {
 
     /// Since when a number has to be overdue, if what is missing before it is not waited for any more.
     fn has_waited(&self, now: Instant) -> Instant {
-        Instant::ZERO + now.since(Instant::ZERO + self.patience())
+        now.before(self.patience())
     }
 
     /// Gives up what is known not to come any more.
@@ -124,8 +124,7 @@ impl EvidenceOrder {
             }
         }
         self.out_of_turn.forget_before(self.next);
-        let before = Instant::ZERO + now.since(Instant::ZERO + self.out_of_turn_patience());
-        if let Some(overdue) = self.out_of_turn.overdue(before) {
+        if let Some(overdue) = self.out_of_turn.overdue(now.before(self.out_of_turn_patience())) {
             self.give_up_to(overdue.next(), Loss::Overdue, sink);
         }
         if let Some(record) = self.inherited.take_if(|record| record.at <= now) {

@@ -73,7 +73,7 @@ impl Repairs {
 
     /// Since when it has to be known that a packet is lost, if it is not waited for any more.
     pub(super) fn before(&self, now: Instant) -> Instant {
-        Instant::ZERO + now.since(Instant::ZERO + self.wait())
+        now.before(self.wait())
     }
 
     /// A packet came that was missing, in turn or not. Most of those out of turn were sent again.
