@@ -5,6 +5,7 @@
 
 pub(crate) mod acks;
 mod codel;
+mod flows;
 mod services;
 mod sparse;
 pub(crate) mod store;
@@ -14,15 +15,13 @@ use std::time::Duration;
 
 use crate::time::Instant;
 use crate::wire::segment::Segment;
+use codel::Judgement;
 pub(crate) use codel::Times;
-use codel::{Codel, Judgement};
+use flows::Flows;
 pub(crate) use services::{Service, Services};
+use sparse::Begins;
 pub(crate) use sparse::Volume;
-use sparse::{Allowance, Beginning, Begins};
 use store::Place;
-
-/// Queues. Flows whose hash is the same share one.
-const QUEUES: usize = 256;
 
 /// What a flow may send in its turn, in bytes: a packet of Ethernet.
 const QUANTUM: i32 = 1514;
@@ -76,7 +75,7 @@ pub(crate) enum Verdict {
 /// All queues of a connection.
 #[derive(Debug)]
 pub(crate) struct FlowQueues {
-    flows: Vec<FlowQueue>,
+    flows: Flows,
     /// Flows that had nothing waiting, and all others with something waiting.
     new: VecDeque<u16>,
     old: VecDeque<u16>,
@@ -98,23 +97,10 @@ pub(crate) struct Limits {
     pub(crate) all: usize,
 }
 
-#[derive(Debug, Default)]
-struct FlowQueue {
-    packets: VecDeque<Waiting>,
-    bytes: usize,
-    /// Whether what waits counts as TCP.
-    is_tcp: bool,
-    deficit: i32,
-    listed: bool,
-    codel: Codel,
-    allowance: Allowance,
-    beginning: Beginning,
-}
-
 impl Default for FlowQueues {
     fn default() -> Self {
         Self {
-            flows: Vec::new(),
+            flows: Flows::default(),
             new: VecDeque::new(),
             old: VecDeque::new(),
             bytes: 0,
@@ -135,7 +121,7 @@ impl FlowQueues {
     /// Gives back memory. Nothing waits.
     pub(crate) fn rest(&mut self) {
         self.flows.iter_mut().for_each(|flow| flow.beginning.on_judged(&mut self.services, false));
-        self.flows = Vec::new();
+        self.flows = Flows::default();
         // Flows that had their turn may still be listed.
         (self.new, self.old) = (VecDeque::new(), VecDeque::new());
     }
@@ -152,9 +138,7 @@ impl FlowQueues {
 
     /// Bytes of memory apart from its own size.
     pub(crate) fn memory(&self) -> usize {
-        let packets: usize = self.flows.iter().map(|flow| flow.packets.capacity()).sum();
-        self.flows.capacity() * size_of::<FlowQueue>()
-            + packets * size_of::<Waiting>()
+        self.flows.memory()
             + (self.new.capacity() + self.old.capacity()) * 2
             + self.services.memory()
     }
@@ -178,8 +162,8 @@ impl FlowQueues {
         early: Duration,
         service: Option<Service>,
     ) -> (Volume, bool) {
-        let (_, flow) = flow(&mut self.flows, hash);
         let services = &mut self.services;
+        let (_, flow) = self.flows.of(now, hash, services);
         let trip = self.times.round_trip;
         let volume = flow.allowance.take(now, len, trip);
         let begins = Begins { early, trip };
@@ -202,8 +186,8 @@ impl FlowQueues {
     /// A packet of the flow with this hash has to wait, `len` bytes long.
     pub(crate) fn push(&mut self, now: Instant, hash: u64, packet: Packet) {
         let Packet { place, len, tos, volume, is_tcp } = packet;
-        let (index, flow) = flow(&mut self.flows, hash);
-        // Two flows may share a queue. It counts as what its first packet was until it is empty.
+        let (index, flow) = self.flows.of(now, hash, &mut self.services);
+        // Flows may share a queue. It counts as what its first packet was until it is empty.
         if flow.packets.is_empty() {
             flow.is_tcp = is_tcp;
         }
@@ -246,13 +230,13 @@ impl FlowQueues {
     /// The packet that leaves next.
     pub(crate) fn next(&mut self) -> Option<Waiting> {
         let index = self.turn()?;
-        self.flows[usize::from(index)].packets.front().copied()
+        self.flows.at(index).packets.front().copied()
     }
 
     /// Takes the packet that leaves next.
     pub(crate) fn pop(&mut self, now: Instant) -> Option<Verdict> {
         let index = self.turn()?;
-        let flow = &mut self.flows[usize::from(index)];
+        let flow = self.flows.at(index);
         let first = flow.packets.pop_front()?;
         let len = first.len as usize;
         flow.bytes -= len;
@@ -275,7 +259,7 @@ impl FlowQueues {
         loop {
             let is_new = !self.new.is_empty();
             let &index = self.new.front().or(self.old.front())?;
-            let flow = &mut self.flows[usize::from(index)];
+            let flow = self.flows.at(index);
             let list = if is_new { &mut self.new } else { &mut self.old };
             if flow.packets.is_empty() {
                 list.pop_front();
@@ -295,15 +279,6 @@ impl FlowQueues {
             self.old.push_back(index);
         }
     }
-}
-
-/// The queue of the flows with this hash, and its number.
-fn flow(flows: &mut Vec<FlowQueue>, hash: u64) -> (u16, &mut FlowQueue) {
-    if flows.is_empty() {
-        flows.resize_with(QUEUES, FlowQueue::default);
-    }
-    let index = (hash % QUEUES as u64) as u16;
-    (index, &mut flows[usize::from(index)])
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use super::store::Store;
 use super::*;
+use crate::hash::mix;
 
 const LEN: usize = 1400;
 
@@ -149,7 +150,8 @@ fn a_flow_that_heeds_nothing_loses_its_last_packets_when_too_much_waits() {
     let most = Duration::from_millis(1);
     assert!(lost[half..].iter().all(|waited| *waited <= most), "{:?}", &lost[half..][..10]);
     // The one that came last is still to be filled in by the caller that pushed it.
-    let last = bench.queues.flows[1].packets.back().map(|waiting| waiting.since);
+    let last =
+        bench.queues.flows.iter().find_map(|flow| flow.packets.back()).map(|waiting| waiting.since);
     assert_eq!(last, Some(Instant::ZERO + Duration::from_millis(1999)));
 }
 
@@ -179,4 +181,47 @@ fn flows_that_are_not_tcp_may_have_more_waiting_than_those_that_are() {
     while bench.pop(0).is_some() {}
     assert_eq!((bench.queues.bytes, bench.queues.tcp_bytes), (0, 0));
     assert_eq!(fill(&mut bench, 2, true), tcp);
+}
+
+/// With one queue for each of 256 hashes, a thin flow would share that of one of sixteen transfers 6 times in 100.
+#[test]
+fn a_thin_flow_waits_for_none_of_sixteen_transfers() {
+    let transfers: Vec<u64> = (0..16).map(|transfer| mix(1 << 32 | transfer)).collect();
+    for thin in 0..500 {
+        let mut bench = Bench::new();
+        (0..20).for_each(|_| transfers.iter().for_each(|hash| bench.push_as(0, *hash, LEN, true)));
+        (0..40).for_each(|_| _ = bench.pop(0));
+        bench.push(0, mix(thin), 100);
+        let next = (0..2).filter_map(|_| bench.pop(0));
+        assert!(next.into_iter().any(|flow| flow == mix(thin) as u8), "{thin}");
+    }
+}
+
+#[test]
+fn however_many_flows_wait_each_keeps_its_order() {
+    let mut bench = Bench::new();
+    let packet = |place| Packet { place, len: LEN, tos: 0, volume: Volume::Usual, is_tcp: false };
+    let mut last = [0; 600];
+    for round in 1..400_u64 {
+        // About 250 of them have something waiting, not always the same ones.
+        for flow in (0..600).filter(|flow| (flow * 7 + round) % 97 == 0) {
+            let place = bench.store.take(LEN);
+            let bytes = (flow << 32 | round).to_be_bytes();
+            bench.store.fill(place, |to| {
+                to[..8].copy_from_slice(&bytes);
+                false
+            });
+            bench.queues.push(Instant::ZERO, mix(flow), packet(place));
+        }
+        while bench.queues.len() > 250 {
+            let Some(Verdict::Send(waiting)) = bench.queues.pop(Instant::ZERO) else { panic!() };
+            let bytes = bench.store.get(waiting.place).0[..8].try_into().unwrap();
+            let (flow, round) =
+                ((u64::from_be_bytes(bytes) >> 32) as usize, u64::from_be_bytes(bytes) as u32);
+            assert!(last[flow] < round, "{flow}: {round} after {}", last[flow]);
+            last[flow] = round;
+            bench.store.give_back(waiting.place);
+        }
+    }
+    assert!(last.iter().filter(|round| **round > 0).count() > 500);
 }
