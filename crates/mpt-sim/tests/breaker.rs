@@ -14,8 +14,8 @@ fn lossy(loss: f64) -> Profile {
 }
 
 /// A pair whose first link loses a share from the fifth second on, and a stream of so many Mbit/s.
-fn pair(plan: &PairPlan, loss: f64, mbps: u64) -> Pair {
-    let mut pair = Pair::new(1, plan).expect("a plan the core accepts");
+fn pair(seed: u64, plan: &PairPlan, loss: f64, mbps: u64) -> Pair {
+    let mut pair = Pair::new(seed, plan).expect("a plan the core accepts");
     pair.world.run_until(at(1000));
     stream_between(&mut pair, mbps * 1000, 7001, [1000, 1_000_000]);
     pair.world.run_until(at(5000));
@@ -38,11 +38,11 @@ fn stopped(pair: &mut Pair, within: u64) -> Option<u64> {
 
 #[test]
 fn a_path_that_goes_on_to_lose_is_stopped_and_used_again_when_probes_arrive() {
-    let mut pair = pair(&plan(&[wire(20, 10), wire(20, 10)]), 0.3, 30);
+    let mut pair = pair(1, &plan(&[wire(20, 10), wire(20, 10)]), 0.3, 30);
     let wires = pair.wires.clone();
     let at_second = stopped(&mut pair, 80).expect("it is stopped");
     // It has to slow down to its floor first, and be there for ten seconds.
-    assert!((17..60).contains(&at_second), "{at_second} s");
+    assert!((17..40).contains(&at_second), "{at_second} s");
     let found = standing(&pair).found.last().copied().expect("it is told");
     assert!(matches!(found.what, Finding::Stopped { loss } if loss > 0.2), "{found:?}");
     let mbps = carried(&mut pair, &wires[..1], at_second + 1, at_second + 20);
@@ -74,7 +74,7 @@ fn a_path_that_goes_on_to_lose_is_stopped_and_used_again_when_probes_arrive() {
 fn without_the_breaker_it_goes_on() {
     let mut plan = plan(&[wire(20, 10), wire(20, 10)]);
     plan.connection.breaker = false;
-    let mut pair = pair(&plan, 0.3, 30);
+    let mut pair = pair(1, &plan, 0.3, 30);
     assert_eq!(stopped(&mut pair, 60), None);
     let wires = pair.wires.clone();
     let mbps = carried(&mut pair, &wires[..1], 60, 62);
@@ -83,7 +83,7 @@ fn without_the_breaker_it_goes_on() {
 
 #[test]
 fn the_only_path_is_sent_next_to_nothing() {
-    let mut pair = pair(&plan(&[wire(20, 10)]), 0.5, 10);
+    let mut pair = pair(1, &plan(&[wire(20, 10)]), 0.5, 10);
     let wires = pair.wires.clone();
     let at_second = stopped(&mut pair, 60).expect("it is stopped");
     let mbps = carried(&mut pair, &wires, at_second + 1, at_second + 10);
@@ -92,6 +92,15 @@ fn the_only_path_is_sent_next_to_nothing() {
 
 #[test]
 fn loss_that_is_not_too_much_stops_nothing() {
-    let mut pair = pair(&plan(&[wire(20, 10), wire(20, 10)]), 0.12, 30);
+    let mut pair = pair(1, &plan(&[wire(20, 10), wire(20, 10)]), 0.12, 30);
     assert_eq!(stopped(&mut pair, 60), None);
+}
+
+#[test]
+fn a_second_in_which_little_is_lost_by_chance_does_not_save_it() {
+    for seed in 2..6 {
+        let mut pair = pair(seed, &plan(&[wire(20, 10), wire(20, 10)]), 0.3, 30);
+        let at_second = stopped(&mut pair, 60);
+        assert!(at_second.is_some_and(|second| second < 40), "seed {seed}: {at_second:?}");
+    }
 }

@@ -2,8 +2,8 @@
 //! section 3.1.10, RFC 8086 section 2.1).
 //!
 //! Loss is counted in windows of a second. As long as more than a fifth is lost the rate is halved in each, as no sender should
-//! go on like that; when it has come to its floor and ten more seconds are as bad, the path is stopped. Its keepalives and
-//! probes still go: if they arrive it is used again, after half a minute the first time.
+//! go on like that; when it has come to its floor and as much is lost in the ten seconds after that, the path is stopped. Its
+//! keepalives and probes still go: if they arrive it is used again, after half a minute the first time.
 
 use std::time::Duration;
 
@@ -40,17 +40,36 @@ pub(crate) enum Act {
     Resume,
 }
 
+/// What had been received and lost at an instant.
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    at: Instant,
+    received: u64,
+    lost: u64,
+}
+
+impl Count {
+    /// What was received and lost after it.
+    fn until(self, later: Count) -> [u64; 2] {
+        [later.received.saturating_sub(self.received), later.lost.saturating_sub(self.lost)]
+    }
+
+    /// The share of what was sent after it that was lost, if something was sent.
+    fn loss_until(self, later: Count) -> Option<f64> {
+        let [received, lost] = self.until(later);
+        (received + lost > 0).then(|| lost as f64 / (received + lost) as f64)
+    }
+}
+
 /// What is known of the loss of a path.
 #[derive(Debug, Default)]
 pub(crate) struct Breaker {
-    /// When the present window began, and what had been received and lost then.
-    began: Instant,
-    received: u64,
-    lost: u64,
+    /// The begin of the present window.
+    window: Count,
     /// How many windows in turn have been bad.
     bad: u32,
-    /// Since when they have been although the rate is at its floor.
-    since: Option<Instant>,
+    /// The begin of the first of them that was bad although the rate is at its floor.
+    floor: Option<Count>,
     stopped: Option<Stopped>,
     /// How often it was stopped.
     stops: u64,
@@ -59,18 +78,11 @@ pub(crate) struct Breaker {
     resumed_at: Option<Instant>,
 }
 
-/// The path is stopped.
+/// The path is stopped: until when, and since when it was not tried again.
 #[derive(Clone, Copy, Debug)]
 struct Stopped {
     until: Instant,
-    /// What had been received and lost when this time began.
-    received: u64,
-    lost: u64,
-}
-
-/// The share of what was sent that was lost, if something was.
-fn share(received: u64, lost: u64) -> Option<f64> {
-    (received + lost > 0).then(|| lost as f64 / (received + lost) as f64)
+    since: Count,
 }
 
 impl Breaker {
@@ -96,64 +108,64 @@ impl Breaker {
         [received, lost]: [u64; 2],
         at_floor: bool,
     ) -> Option<Act> {
+        let count = Count { at: now, received, lost };
         if let Some(stopped) = self.stopped {
-            return self.probe(now, stopped, [received, lost]);
+            return self.probe(stopped, count);
         }
-        let elapsed = now.since(self.began);
-        let since = [received - self.received.min(received), lost.saturating_sub(self.lost)];
-        if self.began == Instant::ZERO || elapsed > LONGEST {
-            self.begin(now, [received, lost]);
+        let elapsed = now.since(self.window.at);
+        if self.window.at == Instant::ZERO || elapsed > LONGEST {
+            self.window = count;
             return self.forgive();
         }
-        if elapsed < WINDOW || since[0] + since[1] < FEWEST {
+        let [arrived, missing] = self.window.until(count);
+        if elapsed < WINDOW || arrived + missing < FEWEST {
             return None;
         }
-        let began = self.began;
-        self.begin(now, [received, lost]);
-        let loss = share(since[0], since[1]).filter(|loss| *loss > TOO_MUCH);
+        let window = std::mem::replace(&mut self.window, count);
+        if !at_floor {
+            self.floor = None;
+        }
+        // At the floor a window has so few datagrams that by chance little is lost of those of a bad path: all of them count.
+        let begin = self.floor.filter(|_| missing > 0).unwrap_or(window);
+        let loss = begin.loss_until(count).filter(|loss| *loss > TOO_MUCH);
         let Some(loss) = loss else { return self.forgive() };
         self.bad += 1;
         if !at_floor {
             // One bad window is a path that was cut for a moment, or a start that went too far.
             return (self.bad >= 2).then_some(Act::Slow);
         }
-        let since = *self.since.get_or_insert(began);
-        if now.since(since) < AT_FLOOR {
+        let floor = *self.floor.get_or_insert(window);
+        if now.since(floor.at) < AT_FLOOR {
             return Some(Act::Slow);
         }
         let again = self.resumed_at.is_some_and(|at| now.since(at) < AGAIN);
         let longer = if again { self.stopped_for * 2 } else { Duration::ZERO };
         self.stopped_for = longer.clamp(STOPPED[0], STOPPED[1]);
-        self.stopped = Some(Stopped { until: now + self.stopped_for, received, lost });
+        self.stopped = Some(Stopped { until: now + self.stopped_for, since: count });
         self.stops += 1;
-        (self.bad, self.since) = (0, None);
+        (self.bad, self.floor) = (0, None);
         Some(Act::Stop(loss))
-    }
-
-    fn begin(&mut self, now: Instant, [received, lost]: [u64; 2]) {
-        (self.began, self.received, self.lost) = (now, received, lost);
     }
 
     /// So little is lost that all is well, or too little was sent to know.
     fn forgive(&mut self) -> Option<Act> {
-        self.since = None;
+        self.floor = None;
         (std::mem::take(&mut self.bad) > 0).then_some(Act::Free)
     }
 
     /// What was sent on a path that is stopped has arrived, or has not.
-    fn probe(&mut self, now: Instant, stopped: Stopped, [received, lost]: [u64; 2]) -> Option<Act> {
-        if now < stopped.until {
+    fn probe(&mut self, stopped: Stopped, count: Count) -> Option<Act> {
+        if count.at < stopped.until {
             return None;
         }
-        let since = [received - stopped.received.min(received), lost.saturating_sub(stopped.lost)];
-        if share(since[0], since[1]).is_some_and(|loss| loss > HEALED) {
+        if stopped.since.loss_until(count).is_some_and(|loss| loss > HEALED) {
             self.stopped_for = (self.stopped_for * 2).min(STOPPED[1]);
-            self.stopped = Some(Stopped { until: now + self.stopped_for, received, lost });
+            self.stopped = Some(Stopped { until: count.at + self.stopped_for, since: count });
             return None;
         }
         self.stopped = None;
-        self.resumed_at = Some(now);
-        self.begin(now, [received, lost]);
+        self.resumed_at = Some(count.at);
+        self.window = count;
         Some(Act::Resume)
     }
 }
@@ -212,6 +224,17 @@ mod tests {
             );
         }
         assert!(!path.breaker.is_stopped());
+    }
+
+    #[test]
+    fn at_the_floor_the_loss_of_all_windows_counts_until_one_loses_nothing() {
+        let mut path = Path::default();
+        path.run(5, 0, false);
+        for lost in [4, 1, 4, 1, 4, 1] {
+            assert!(!path.breaker.is_stopped());
+            path.run(2, lost, true);
+        }
+        assert!(path.breaker.is_stopped());
     }
 
     #[test]
