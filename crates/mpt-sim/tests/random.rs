@@ -250,7 +250,7 @@ fn any_repair_action() -> impl Strategy<Value = Action> {
 
 /// The most that may be sent again of what a path carries, as a share, and saved up beside that, in bytes.
 const SPARE_SHARE: f64 = 0.15;
-const SPARE_SAVED: f64 = (128 << 10) as f64;
+const SPARE_SAVED: f64 = (512 << 10) as f64;
 
 /// The most memory of a connection at either half, in bytes: none of its stores has more.
 const MOST_MEMORY: usize = 8 << 20;

@@ -156,7 +156,8 @@ fn what_the_own_queue_drops_is_not_sent_again() {
 fn more_is_lost_than_may_be_repaired_and_the_rest_arrives() {
     let wires = [clear(10), clear(10)].map(|wire| lossy(wire, 0.3));
     let (missing, sent, again) = stream_over(1, &wires, 10_000, true);
-    assert!(again <= 0.17, "{again}");
+    // Of 12 MB, with what is saved up before the first loss.
+    assert!(again <= 0.15 + 0.08, "{again}");
     let share = missing as f64 / sent as f64;
     assert!((0.1..0.3).contains(&share), "{share}");
 }

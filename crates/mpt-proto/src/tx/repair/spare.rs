@@ -6,11 +6,11 @@ const ALWAYS: f64 = 0.03;
 const OF_LOSS: f64 = 2.0;
 const AT_MOST: f64 = 0.15;
 
-/// What may be saved up, in bytes: a queue of some access links that overflows.
-const SAVED: f64 = (128 << 10) as f64;
+/// What may be saved up, in bytes: what the queue of an access link loses while the first transfer finds out what the link carries.
+const SAVED: f64 = (512 << 10) as f64;
 
 /// What duplicates, parity and second copies of what is sent again leave of that.
-const FOR_REPAIRS: f64 = SAVED / 2.0;
+const FOR_REPAIRS: f64 = SAVED - (64 << 10) as f64;
 
 /// The bytes that may be sent again of what one path has lost, and as duplicates of what it carries.
 #[derive(Debug)]
@@ -75,11 +75,11 @@ mod tests {
     }
 
     #[test]
-    fn what_may_never_be_missed_leaves_half_for_repairs() {
+    fn what_may_never_be_missed_leaves_most_for_repairs() {
         let mut spare = Spare::default();
-        let half = (SAVED / 2.0) as usize;
-        assert!(spare.take_beside_repairs(half) && !spare.take_beside_repairs(1));
-        assert!(spare.take(half) && !spare.take(1));
+        let [left, rest] = [FOR_REPAIRS, SAVED - FOR_REPAIRS].map(|bytes| bytes as usize);
+        assert!(left > rest && spare.take_beside_repairs(rest) && !spare.take_beside_repairs(1));
+        assert!(spare.take(left) && !spare.take(1));
     }
 
     #[test]
