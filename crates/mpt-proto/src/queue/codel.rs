@@ -64,15 +64,16 @@ impl Codel {
     }
 
     /// A packet leaves the queue that has waited for `sojourn`.
-    /// `is_last`: nothing worth a packet is left behind it.
+    /// `is_last`: nothing worth a packet is left behind it. `is_long`: so much is that an interval is too late to tell its sender.
     pub(crate) fn on_dequeue(
         &mut self,
         now: Instant,
         sojourn: Duration,
         is_last: bool,
+        is_long: bool,
         times: Times,
     ) -> Judgement {
-        let above = self.is_above(now, sojourn, is_last, times);
+        let above = self.is_above(now, sojourn, is_last, is_long, times);
         match self.dropping {
             Some(_) if !above => {
                 self.dropping = None;
@@ -104,13 +105,24 @@ impl Codel {
         self.last_next = next;
     }
 
-    /// Whether the delay has been above the target for an interval.
-    fn is_above(&mut self, now: Instant, sojourn: Duration, is_last: bool, times: Times) -> bool {
+    /// Whether the delay has been above the target for an interval, or since the queue was long.
+    fn is_above(
+        &mut self,
+        now: Instant,
+        sojourn: Duration,
+        is_last: bool,
+        is_long: bool,
+        times: Times,
+    ) -> bool {
         if sojourn < times.target || is_last {
             self.first_above = None;
             return false;
         }
-        now >= *self.first_above.get_or_insert(now + times.interval)
+        let first_above = self.first_above.get_or_insert(now + times.interval);
+        if is_long {
+            *first_above = now.min(*first_above);
+        }
+        now >= *first_above
     }
 }
 
@@ -123,8 +135,9 @@ mod tests {
         let times = Times::default();
         let at = |millis| Instant::ZERO + Duration::from_millis(millis);
         let sojourn = Duration::from_millis(sojourn);
-        let drop =
-            |&n: &u64| codel.on_dequeue(at(from + n), sojourn, false, times) != Judgement::Send;
+        let drop = |&n: &u64| {
+            codel.on_dequeue(at(from + n), sojourn, false, false, times) != Judgement::Send
+        };
         (0..millis).filter(drop).count()
     }
 
@@ -154,6 +167,7 @@ mod tests {
             Instant::ZERO + Duration::from_secs(1),
             Duration::from_secs(1),
             true,
+            false,
             Times::default(),
         );
         assert_eq!(last, Judgement::Send, "the last packet of a queue is not dropped");
@@ -164,7 +178,7 @@ mod tests {
         let mut codel = Codel::default();
         let judge = |millis: u64, codel: &mut Codel| {
             let now = Instant::ZERO + Duration::from_millis(millis);
-            codel.on_dequeue(now, Duration::from_millis(20), false, Times::default())
+            codel.on_dequeue(now, Duration::from_millis(20), false, false, Times::default())
         };
         let judgements: Vec<Judgement> =
             (0..1000).map(|millis| judge(millis, &mut codel)).collect();

@@ -247,7 +247,9 @@ impl FlowQueues {
         let is_last = flow.bytes == 0;
         let sojourn = now.since(first.since);
         flow.deficit -= first.len as i32;
-        Some(match flow.codel.on_dequeue(now, sojourn, is_last, self.times) {
+        // Of TCP less may wait. A window that doubles fills all of this in less than an interval, and would lose thousands at once.
+        let is_long = !flow.is_tcp && flow.bytes > self.limits.all / 2;
+        Some(match flow.codel.on_dequeue(now, sojourn, is_last, is_long, self.times) {
             Judgement::Send => Verdict::Send(first),
             Judgement::Tell => Verdict::Congested(first),
             Judgement::Drop => Verdict::Overload(first),

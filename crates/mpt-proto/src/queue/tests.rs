@@ -225,3 +225,26 @@ fn however_many_flows_wait_each_keeps_its_order() {
     }
     assert!(last.iter().filter(|round| **round > 0).count() > 500);
 }
+
+#[test]
+fn what_is_not_tcp_is_told_before_it_loses_all_that_overflows() {
+    // A window that doubles fills the queue in less than an interval.
+    for (is_tcp, expected) in [(false, 1), (true, 0)] {
+        let mut bench = Bench::new();
+        let limits = Limits { tcp: 4 * LEAST, all: 4 * LEAST };
+        bench.queues.set_limits(Times::default(), limits);
+        let (mut told, mut most) = (0, 0);
+        for millis in 0..90 {
+            let packets = if most < 3 * LEAST { 16 } else { 1 };
+            (0..packets).for_each(|_| bench.push_as(millis, 1, LEN, is_tcp));
+            let now = Instant::ZERO + Duration::from_millis(millis);
+            let verdict = bench.queues.pop(now).unwrap();
+            if matches!(verdict, Verdict::Congested(_)) {
+                assert!(bench.queues.bytes() > 2 * LEAST - LEN, "{} wait", bench.queues.bytes());
+                told += 1;
+            }
+            most = most.max(bench.queues.bytes());
+        }
+        assert!(most > 3 * LEAST && told == expected, "{told} of {most}");
+    }
+}
