@@ -2,15 +2,25 @@
 
 use std::collections::VecDeque;
 
-use super::Waiting;
 use super::codel::Codel;
 use super::services::Services;
-use super::sparse::{Allowance, Beginning};
+use super::sparse::{Allowance, Beginning, Volume};
+use super::store::Place;
 use crate::time::Instant;
 
 /// Queues, in sets of which each flow has one by its hash. In a set a flow takes the queue that has been idle for longest.
 const SETS: usize = 32;
 const IN_A_SET: usize = 8;
+
+/// A packet that waits.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Waiting {
+    pub(crate) place: Place,
+    pub(crate) len: u32,
+    pub(crate) tos: u8,
+    pub(crate) volume: Volume,
+    pub(super) since: Instant,
+}
 
 /// What waits of one flow, and what is known of it. Where all of a set have something waiting, more flows share them.
 #[derive(Debug, Default)]

@@ -18,6 +18,7 @@ use crate::wire::segment::Segment;
 use codel::Judgement;
 pub(crate) use codel::Times;
 use flows::Flows;
+pub(crate) use flows::Waiting;
 pub(crate) use services::{Service, Services};
 use sparse::Begins;
 pub(crate) use sparse::Volume;
@@ -38,16 +39,6 @@ pub(crate) struct Packet {
     pub(crate) tos: u8,
     pub(crate) volume: Volume,
     pub(crate) is_tcp: bool,
-}
-
-/// A packet that waits.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Waiting {
-    pub(crate) place: Place,
-    pub(crate) len: u32,
-    pub(crate) tos: u8,
-    pub(crate) volume: Volume,
-    since: Instant,
 }
 
 impl Waiting {
