@@ -50,12 +50,12 @@ struct Count {
 
 impl Count {
     /// What was received and lost after it.
-    fn until(self, later: Count) -> [u64; 2] {
+    fn until(self, later: Self) -> [u64; 2] {
         [later.received.saturating_sub(self.received), later.lost.saturating_sub(self.lost)]
     }
 
     /// The share of what was sent after it that was lost, if something was sent.
-    fn loss_until(self, later: Count) -> Option<f64> {
+    fn loss_until(self, later: Self) -> Option<f64> {
         let [received, lost] = self.until(later);
         (received + lost > 0).then(|| lost as f64 / (received + lost) as f64)
     }

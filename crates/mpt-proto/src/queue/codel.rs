@@ -23,6 +23,16 @@ pub(super) enum Judgement {
     Drop,
 }
 
+/// How much is left behind a packet that leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Left {
+    /// Nothing worth a packet.
+    Nothing,
+    Some,
+    /// So much that after an interval it is too late to tell the sender.
+    Much,
+}
+
 /// What CoDel judges by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Times {
@@ -64,16 +74,14 @@ impl Codel {
     }
 
     /// A packet leaves the queue that has waited for `sojourn`.
-    /// `is_last`: nothing worth a packet is left behind it. `is_long`: so much is that an interval is too late to tell its sender.
-    pub(crate) fn on_dequeue(
+    pub(super) fn on_dequeue(
         &mut self,
         now: Instant,
         sojourn: Duration,
-        is_last: bool,
-        is_long: bool,
+        left: Left,
         times: Times,
     ) -> Judgement {
-        let above = self.is_above(now, sojourn, is_last, is_long, times);
+        let above = self.is_above(now, sojourn, left, times);
         match self.dropping {
             Some(_) if !above => {
                 self.dropping = None;
@@ -106,20 +114,13 @@ impl Codel {
     }
 
     /// Whether the delay has been above the target for an interval, or since the queue was long.
-    fn is_above(
-        &mut self,
-        now: Instant,
-        sojourn: Duration,
-        is_last: bool,
-        is_long: bool,
-        times: Times,
-    ) -> bool {
-        if sojourn < times.target || is_last {
+    fn is_above(&mut self, now: Instant, sojourn: Duration, left: Left, times: Times) -> bool {
+        if sojourn < times.target || left == Left::Nothing {
             self.first_above = None;
             return false;
         }
         let first_above = self.first_above.get_or_insert(now + times.interval);
-        if is_long {
+        if left == Left::Much {
             *first_above = now.min(*first_above);
         }
         now >= *first_above
@@ -136,7 +137,7 @@ mod tests {
         let at = |millis| Instant::ZERO + Duration::from_millis(millis);
         let sojourn = Duration::from_millis(sojourn);
         let drop = |&n: &u64| {
-            codel.on_dequeue(at(from + n), sojourn, false, false, times) != Judgement::Send
+            codel.on_dequeue(at(from + n), sojourn, Left::Some, times) != Judgement::Send
         };
         (0..millis).filter(drop).count()
     }
@@ -166,8 +167,7 @@ mod tests {
         let last = codel.on_dequeue(
             Instant::ZERO + Duration::from_secs(1),
             Duration::from_secs(1),
-            true,
-            false,
+            Left::Nothing,
             Times::default(),
         );
         assert_eq!(last, Judgement::Send, "the last packet of a queue is not dropped");
@@ -178,7 +178,7 @@ mod tests {
         let mut codel = Codel::default();
         let judge = |millis: u64, codel: &mut Codel| {
             let now = Instant::ZERO + Duration::from_millis(millis);
-            codel.on_dequeue(now, Duration::from_millis(20), false, false, Times::default())
+            codel.on_dequeue(now, Duration::from_millis(20), Left::Some, Times::default())
         };
         let judgements: Vec<Judgement> =
             (0..1000).map(|millis| judge(millis, &mut codel)).collect();

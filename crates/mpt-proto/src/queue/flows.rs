@@ -1,6 +1,7 @@
 //! The queue of each flow: where it is.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use super::codel::Codel;
 use super::services::Services;
@@ -20,6 +21,18 @@ pub(crate) struct Waiting {
     pub(crate) tos: u8,
     pub(crate) volume: Volume,
     pub(super) since: Instant,
+}
+
+impl Waiting {
+    /// For how long it has waited.
+    pub(crate) fn waited(&self, now: Instant) -> Duration {
+        now.since(self.since)
+    }
+
+    /// The same packet with another type of service.
+    pub(crate) fn with_tos(self, tos: u8) -> Self {
+        Self { tos, ..self }
+    }
 }
 
 /// What waits of one flow, and what is known of it. Where all of a set have something waiting, more flows share them.

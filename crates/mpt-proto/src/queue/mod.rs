@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use crate::time::Instant;
 use crate::wire::segment::Segment;
-use codel::Judgement;
 pub(crate) use codel::Times;
+use codel::{Judgement, Left};
 use flows::Flows;
 pub(crate) use flows::Waiting;
 pub(crate) use services::{Service, Services};
@@ -39,18 +39,6 @@ pub(crate) struct Packet {
     pub(crate) tos: u8,
     pub(crate) volume: Volume,
     pub(crate) is_tcp: bool,
-}
-
-impl Waiting {
-    /// For how long it has waited.
-    pub(crate) fn waited(&self, now: Instant) -> Duration {
-        now.since(self.since)
-    }
-
-    /// The same packet with another type of service.
-    pub(crate) fn with_tos(self, tos: u8) -> Self {
-        Self { tos, ..self }
-    }
 }
 
 /// What CoDel wants of a packet that leaves.
@@ -235,12 +223,14 @@ impl FlowQueues {
         if flow.is_tcp {
             self.tcp_bytes -= len;
         }
-        let is_last = flow.bytes == 0;
-        let sojourn = now.since(first.since);
         flow.deficit -= first.len as i32;
-        // Of TCP less may wait. A window that doubles fills all of this in less than an interval, and would lose thousands at once.
-        let is_long = !flow.is_tcp && flow.bytes > self.limits.all / 2;
-        Some(match flow.codel.on_dequeue(now, sojourn, is_last, is_long, self.times) {
+        let left = match flow.bytes {
+            0 => Left::Nothing,
+            // Of TCP less may wait. A window that doubles fills all of this in less than an interval, and would lose thousands at once.
+            bytes if !flow.is_tcp && bytes > self.limits.all / 2 => Left::Much,
+            _ => Left::Some,
+        };
+        Some(match flow.codel.on_dequeue(now, first.waited(now), left, self.times) {
             Judgement::Send => Verdict::Send(first),
             Judgement::Tell => Verdict::Congested(first),
             Judgement::Drop => Verdict::Overload(first),
