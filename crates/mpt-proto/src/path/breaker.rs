@@ -68,9 +68,7 @@ pub(crate) struct Breaker {
     window: Count,
     /// How many windows in turn have been bad.
     bad: u32,
-    /// The begin of the first of them that was bad although the rate is at its floor.
-    floor: Option<Count>,
-    stopped: Option<Stopped>,
+    state: State,
     /// How often it was stopped.
     stops: u64,
     /// For how long it was stopped last, and when that ended.
@@ -78,17 +76,20 @@ pub(crate) struct Breaker {
     resumed_at: Option<Instant>,
 }
 
-/// The path is stopped: until when, and since when it was not tried again.
-#[derive(Clone, Copy, Debug)]
-struct Stopped {
-    until: Instant,
-    since: Count,
+#[derive(Clone, Copy, Debug, Default)]
+enum State {
+    #[default]
+    Usual,
+    /// Windows have been bad although the rate is at its floor, from this one on.
+    AtFloor(Count),
+    /// Until when, and since when it was not tried again.
+    Stopped { until: Instant, since: Count },
 }
 
 impl Breaker {
     /// Whether the path is stopped.
     pub(crate) fn is_stopped(&self) -> bool {
-        self.stopped.is_some()
+        self.stopped_until().is_some()
     }
 
     /// How often it was stopped in this session.
@@ -98,7 +99,10 @@ impl Breaker {
 
     /// When it is tried again, if it is stopped.
     pub(crate) fn stopped_until(&self) -> Option<Instant> {
-        self.stopped.map(|stopped| stopped.until)
+        match self.state {
+            State::Stopped { until, .. } => Some(until),
+            _ => None,
+        }
     }
 
     /// Feedback came: datagrams received and lost so far, and whether the rate of the path is at its floor.
@@ -109,8 +113,8 @@ impl Breaker {
         at_floor: bool,
     ) -> Option<Act> {
         let count = Count { at: now, received, lost };
-        if let Some(stopped) = self.stopped {
-            return self.probe(stopped, count);
+        if let State::Stopped { until, since } = self.state {
+            return self.probe(until, since, count);
         }
         let elapsed = now.since(self.window.at);
         if self.window.at == Instant::ZERO || elapsed > LONGEST {
@@ -122,48 +126,50 @@ impl Breaker {
             return None;
         }
         let window = std::mem::replace(&mut self.window, count);
-        if !at_floor {
-            self.floor = None;
-        }
+        let floor = match self.state {
+            State::AtFloor(begin) if at_floor => begin,
+            _ => window,
+        };
         // At the floor a window has so few datagrams that by chance little is lost of those of a bad path: all of them count.
-        let begin = self.floor.filter(|_| missing > 0).unwrap_or(window);
+        let begin = if missing > 0 { floor } else { window };
         let loss = begin.loss_until(count).filter(|loss| *loss > TOO_MUCH);
         let Some(loss) = loss else { return self.forgive() };
         self.bad += 1;
         if !at_floor {
+            self.state = State::Usual;
             // One bad window is a path that was cut for a moment, or a start that went too far.
             return (self.bad >= 2).then_some(Act::Slow);
         }
-        let floor = *self.floor.get_or_insert(window);
         if now.since(floor.at) < AT_FLOOR {
+            self.state = State::AtFloor(floor);
             return Some(Act::Slow);
         }
         let again = self.resumed_at.is_some_and(|at| now.since(at) < AGAIN);
         let longer = if again { self.stopped_for * 2 } else { Duration::ZERO };
         self.stopped_for = longer.clamp(STOPPED[0], STOPPED[1]);
-        self.stopped = Some(Stopped { until: now + self.stopped_for, since: count });
+        self.state = State::Stopped { until: now + self.stopped_for, since: count };
         self.stops += 1;
-        (self.bad, self.floor) = (0, None);
+        self.bad = 0;
         Some(Act::Stop(loss))
     }
 
     /// So little is lost that all is well, or too little was sent to know.
     fn forgive(&mut self) -> Option<Act> {
-        self.floor = None;
+        self.state = State::Usual;
         (std::mem::take(&mut self.bad) > 0).then_some(Act::Free)
     }
 
     /// What was sent on a path that is stopped has arrived, or has not.
-    fn probe(&mut self, stopped: Stopped, count: Count) -> Option<Act> {
-        if count.at < stopped.until {
+    fn probe(&mut self, until: Instant, since: Count, count: Count) -> Option<Act> {
+        if count.at < until {
             return None;
         }
-        if stopped.since.loss_until(count).is_some_and(|loss| loss > HEALED) {
+        if since.loss_until(count).is_some_and(|loss| loss > HEALED) {
             self.stopped_for = (self.stopped_for * 2).min(STOPPED[1]);
-            self.stopped = Some(Stopped { until: count.at + self.stopped_for, since: count });
+            self.state = State::Stopped { until: count.at + self.stopped_for, since: count };
             return None;
         }
-        self.stopped = None;
+        self.state = State::Usual;
         self.resumed_at = Some(count.at);
         self.window = count;
         Some(Act::Resume)
