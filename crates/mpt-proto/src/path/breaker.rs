@@ -99,10 +99,8 @@ impl Breaker {
 
     /// When it is tried again, if it is stopped.
     pub(crate) fn stopped_until(&self) -> Option<Instant> {
-        match self.state {
-            State::Stopped { until, .. } => Some(until),
-            _ => None,
-        }
+        let State::Stopped { until, .. } = self.state else { return None };
+        Some(until)
     }
 
     /// Feedback came: datagrams received and lost so far, and whether the rate of the path is at its floor.
@@ -126,9 +124,12 @@ impl Breaker {
             return None;
         }
         let window = std::mem::replace(&mut self.window, count);
-        let floor = match self.state {
-            State::AtFloor(begin) if at_floor => begin,
-            _ => window,
+        let floor = if let State::AtFloor(begin) = self.state
+            && at_floor
+        {
+            begin
+        } else {
+            window
         };
         // At the floor a window has so few datagrams that by chance little is lost of those of a bad path: all of them count.
         let begin = if missing > 0 { floor } else { window };
