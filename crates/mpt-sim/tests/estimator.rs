@@ -287,7 +287,8 @@ fn a_route_that_becomes_longer_is_learnt_and_the_rate_stays() {
                 "{by} ms longer, {} links, {kbps} kbit/s: {mbps:.1} carried, rate {rate:.1}, {off:.1} ms too much",
                 wires.len()
             );
-            let offered = (0.99 * kbps as f64 / 1e3).min(0.95 * sum(&wires));
+            // Where 2 or 3 ms look like the other path's queue they are learnt with the next least delay, after 5 to 10 s.
+            let offered = (0.99 * kbps as f64 / 1e3).min(0.94 * sum(&wires));
             assert!(mbps >= offered && rate >= least * 20.0 && off < 1.5, "{case}");
         }
     }

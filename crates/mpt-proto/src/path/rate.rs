@@ -9,7 +9,8 @@
 //! pace = rate * (1 + clamp((target - q) / (round trip + caution), -1/2, gain))
 //! ```
 //!
-//! where the caution, up to 15 ms where round trips are short, stands for the time that it takes to see a queue.
+//! where the caution, up to 15 ms where round trips are short, stands for the time that it takes to see a queue. Up to the
+//! target q is what it will be when all has arrived that was sent.
 //!
 //! Before anything is known of a path nothing is held back (*open*), as on a path that is never full. A path that
 //! is first needed when others are full starts with few packets and doubles them per round trip (*start*).
@@ -24,6 +25,7 @@ mod drain;
 mod empty;
 mod evidence;
 mod found;
+mod given;
 mod means;
 mod memory;
 mod pace;
@@ -41,6 +43,7 @@ use check::DrainCheck;
 pub(crate) use check::Queues;
 pub(crate) use found::Findings;
 pub use found::{Finding, Found, RateStage};
+pub(crate) use given::Given;
 use points::{Point, Points, Sample, after};
 use rivals::Rivals;
 use train::Trains;
@@ -135,23 +138,6 @@ pub(crate) struct RateEstimator {
     stopped: bool,
     updated: Instant,
     findings: Findings,
-}
-
-/// What is known of a path beside feedback.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Given {
-    /// So many bytes of IP and UDP stand before each datagram.
-    pub(crate) header: u64,
-    /// The least round trip, and the last one.
-    pub(crate) least: Duration,
-    pub(crate) latest: Duration,
-    /// Whether the path may compete with others for a queue, and the phase of its tests: that of the connection.
-    pub(crate) competes: bool,
-    pub(crate) phase: Duration,
-    /// The path sequence of what was sent on it last.
-    pub(crate) last: u32,
-    /// What stands in the queues of the connection's other paths.
-    pub(crate) others: Queues,
 }
 
 impl Default for RateEstimator {

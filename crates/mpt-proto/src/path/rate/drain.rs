@@ -57,14 +57,16 @@ impl RateEstimator {
         let elapsed = now.since(self.updated).as_micros() as f64;
         let share = 1.0 - self.pace / self.trusted();
         let means_take = self.means_take();
-        let new = DrainCheck { before: self.queue, from: given.last, predicted: 0.0, judged: None };
+        // What was sent before makes q grow, however little is sent now.
+        let before = self.queue.max(self.foreseen(now, given) as i32);
+        let new = DrainCheck { before, from: given.last, predicted: 0.0, judged: None };
         let drain = self.drain.get_or_insert_with(|| Box::new(new));
         drain.predicted += (share * elapsed).max(0.0);
         let is_shared = given.others > Queues::Empty;
         let long = if is_shared { f64::from(drain.before) / 4.0 } else { 0.0 };
         if drain.judged.is_none() && drain.predicted >= long.max(ENOUGH) {
             // What is sent now arrives behind what stands in the queue, and a mean shows it later.
-            let queue = Duration::from_micros(self.queue.unsigned_abs().into());
+            let queue = Duration::from_micros(before.unsigned_abs().into());
             drain.judged =
                 Some((now + round_trip + queue + means_take, given.last, drain.predicted));
         }
@@ -221,5 +223,23 @@ mod tests {
         }
         assert_eq!((path.misses, path.doubted), (0, None));
         assert!(path.drain.is_some_and(|drain| drain.before == 80_000 && drain.judged.is_some()));
+    }
+    /// A path that starts with far too much, alone.
+    #[test]
+    fn a_queue_that_grows_by_what_is_on_its_way_is_no_longer_route() {
+        for (ahead, longer) in [(0, true), (60 * 2500, false)] {
+            let mut path = full();
+            for queue in (10_000..=60_000).step_by(1000) {
+                let sent = path.updated.micros().saturating_sub(20_000);
+                let highest = path.points.last().map_or(1, |last| last.highest + 1);
+                path.points
+                    .push(Point { at: path.updated, sent, highest, ..Point::default() }, false);
+                (path.queue, path.pace) = (queue, 0.5 * path.rate);
+                let now = path.updated + MS;
+                path.check_base(now, 20 * MS, &Given { ahead, ..Given::default() });
+                path.updated = now;
+            }
+            assert_eq!((path.misses > 0) || is_longer(&path), longer, "{ahead} bytes on the way");
+        }
     }
 }

@@ -25,6 +25,9 @@ const NEAR: f64 = 5.0;
 /// Bounds of the target of q.
 const TARGET: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(10)];
 
+/// Over longer round trips the pace goes by q as it is: a link that has become faster would be found too late.
+const FORESEEN: Duration = Duration::from_millis(100);
+
 /// A path whose rate has grown by this share in a round trip has room.
 const GROWN: f64 = 0.04;
 
@@ -54,7 +57,7 @@ impl RateEstimator {
             }
             Stage::Servo => {
                 let target = self.target(round_trip);
-                let off = target - f64::from(self.queue);
+                let off = target - self.expected(now, target, round_trip, given);
                 let off = off / (self.reaction(round_trip) + self.caution(target, round_trip));
                 let most = (GAIN * self.boost).min(MOST_GAIN);
                 (off * self.boost).clamp(-0.5, most)
@@ -76,6 +79,30 @@ impl RateEstimator {
         let packets = 2.0 * 1500.0 * 1e6 / self.rate.max(LEAST);
         let target = (round_trip / 20).clamp(TARGET[0], TARGET[1]);
         (target.as_micros() as f64).max(packets) + self.allowance()
+    }
+
+    /// What the servo takes for q. Below its target that is what it will be: q is known a round trip late, and a pace that goes by what
+    /// it was swings, so that the queue of a slow path runs empty (with one flow of CUBIC over 100 and 10 Mbit/s that cost 2 % of both).
+    /// Above the target a prediction would hide a rate that has fallen.
+    fn expected(&self, now: Instant, target: f64, round_trip: Duration, given: &Given) -> f64 {
+        let queue = f64::from(self.queue);
+        if self.boost > 1.0 || queue > target || round_trip > FORESEEN {
+            return queue;
+        }
+        self.foreseen(now, given)
+    }
+
+    /// What q will be when all has arrived that was sent, in microseconds, if the path delivers its rate: what is on its way is added, and what
+    /// the path delivers in the time since what feedback tells of was sent is not there any more (a Smith predictor). Where delays vary
+    /// it is q.
+    pub(super) fn foreseen(&self, now: Instant, given: &Given) -> f64 {
+        let queue = f64::from(self.queue);
+        if self.is_jittery() {
+            return queue;
+        }
+        let passed = self.points.last().map_or(0, |last| now.micros().wrapping_sub(last.sent));
+        let ahead = given.ahead as f64 * 1e6 / self.rate.max(LEAST);
+        (queue + ahead - f64::from(passed)).max(0.0)
     }
 
     /// How long it takes until q shows what was sent, in microseconds: a round trip. Where delays vary it is told from means, which
@@ -151,5 +178,52 @@ impl RateEstimator {
         (self.held, self.stopped) = (false, false);
         (self.rate, self.stage, self.trains) = (0.0, Stage::Open, Trains::default());
         self.start(round_trip);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::points::Point;
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    /// A path of 20 Mbit/s with q in microseconds; what feedback told of last was sent 20 ms ago.
+    fn path(queue: i32) -> (RateEstimator, Instant) {
+        let now = Instant::ZERO + 100 * MS;
+        let (stage, rate) = (Stage::Servo, 2.5e6);
+        let mut path = RateEstimator { stage, rate, queue, ..RateEstimator::default() };
+        path.points
+            .push(Point { at: now, sent: (now.micros()) - 20_000, ..Point::default() }, false);
+        (path, now)
+    }
+
+    /// The pace over the rate if so many milliseconds of the rate are on their way.
+    fn pace(path: &mut RateEstimator, now: Instant, ahead: u64) -> f64 {
+        path.set_pace(now, [20 * MS; 2], &Given { ahead: ahead * 2500, ..Given::default() });
+        path.pace / path.rate
+    }
+
+    #[test]
+    fn what_is_on_its_way_counts_as_if_it_stood_in_the_queue_already() {
+        let (mut path, now) = path(500);
+        let usual = pace(&mut path, now, 20);
+        assert!(usual > 1.03, "{usual}: the queue is below its target");
+        assert!((pace(&mut path, now, 21) - 1.0).abs() < 0.025, "it will be 1.5 ms");
+        assert!(pace(&mut path, now, 24) < 0.95, "it will be 4.5 ms");
+        assert!(pace(&mut path, now, 15) > usual, "it will be empty");
+    }
+
+    #[test]
+    fn a_queue_above_its_target_is_not_believed_to_fall() {
+        let (mut path, now) = path(5000);
+        assert_eq!(pace(&mut path, now, 20), pace(&mut path, now, 5));
+    }
+
+    #[test]
+    fn a_pace_that_grows_is_not_held_back() {
+        let (mut path, now) = path(500);
+        path.boost = 1.5;
+        assert_eq!(pace(&mut path, now, 20), pace(&mut path, now, 24));
     }
 }
