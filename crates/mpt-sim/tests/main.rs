@@ -22,6 +22,7 @@ mod measurement;
 mod model;
 mod mtu;
 mod orders;
+mod policed;
 mod random;
 mod repair;
 mod sealed;

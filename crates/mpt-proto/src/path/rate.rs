@@ -24,12 +24,14 @@ mod compete;
 mod drain;
 mod empty;
 mod evidence;
+mod excess;
 mod found;
 mod given;
 mod means;
 mod memory;
 mod pace;
 mod points;
+mod policer;
 mod rivals;
 mod shown;
 mod train;
@@ -41,6 +43,7 @@ use crate::time::Instant;
 use crate::wire::extended::feedback::Block;
 use check::DrainCheck;
 pub(crate) use check::Queues;
+use excess::Excess;
 pub(crate) use found::Findings;
 pub use found::{Finding, Found, RateStage};
 pub(crate) use given::Given;
@@ -113,6 +116,7 @@ pub(crate) struct RateEstimator {
     /// Until when less is sent so that the least delay shows.
     draining_until: Option<Instant>,
     drain: Option<Box<DrainCheck>>,
+    excess: Option<Box<Excess>>,
     misses: u8,
     /// What the path delivers, while its rate is doubted, and q when that began.
     doubted: Option<(f64, i32)>,
@@ -159,6 +163,7 @@ impl Default for RateEstimator {
             bases_seen: 0,
             draining_until: None,
             drain: None,
+            excess: None,
             misses: 0,
             doubted: None,
             delivered: 0.0,
@@ -304,6 +309,8 @@ impl RateEstimator {
             }
             if self.held {
                 self.rate = self.rate.min(rate);
+            } else if stage != Stage::Open {
+                self.look_for_excess(now, &sample, round_trip, given.last);
             }
             if !competed {
                 self.rivals.on_rate(now, self.rate);

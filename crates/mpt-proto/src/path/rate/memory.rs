@@ -1,6 +1,7 @@
 //! What the estimate of a path takes of memory.
 
 use super::RateEstimator;
+use super::excess::Excess;
 use super::rivals::Competition;
 
 impl RateEstimator {
@@ -11,6 +12,7 @@ impl RateEstimator {
             + self.findings.memory()
             + self.trains.memory()
             + competes.unwrap_or_default()
+            + self.excess.as_ref().map_or(0, |_| size_of::<Excess>())
     }
 
     /// Gives back what is not needed while nothing is sent. What is known of the path stays.
@@ -18,5 +20,7 @@ impl RateEstimator {
         self.points.rest();
         self.trains.rest();
         self.findings.rest();
+        // What was lost says nothing of what will be sent after a pause.
+        self.excess = None;
     }
 }

@@ -64,7 +64,7 @@ impl RateEstimator {
             }
         };
         let gain = if self.held { gain.min(0.0) } else { gain };
-        self.pace = self.trusted() * (1.0 + gain);
+        self.pace = (self.trusted() * (1.0 + gain)).min(self.most().unwrap_or(f64::MAX));
         if self.draining_until.is_some_and(|until| now < until) {
             self.pace = self.pace.min(self.rate * LOW_PACE);
         } else {
@@ -177,6 +177,7 @@ impl RateEstimator {
         self.findings.push(now, Finding::Resumed);
         (self.held, self.stopped) = (false, false);
         (self.rate, self.stage, self.trains) = (0.0, Stage::Open, Trains::default());
+        self.excess = None;
         self.start(round_trip);
     }
 }

@@ -1,0 +1,75 @@
+//! What is remembered of the losses of a path on which no queue stands.
+
+use std::time::Duration;
+
+use super::points::{Point, after};
+use crate::time::Instant;
+
+/// So much is suspect, if so many were lost.
+const SUSPECT: f64 = 0.05;
+pub(super) const LOST: f64 = 20.0;
+
+/// In a test so much of what arrives is sent, and less than this share of the loss that was suspect proves an excess.
+pub(super) const BELOW: f64 = 0.95;
+pub(super) const PROVES: f64 = 1.0 / 3.0;
+
+/// What is known of a path that has lost something.
+#[derive(Debug, Default)]
+pub(super) struct Excess {
+    pub(super) state: State,
+    pub(super) window: Window,
+    /// The last feedback, if the time since then counts.
+    pub(super) before: Option<Point>,
+    pub(super) trusted_until: Instant,
+    pub(super) trusted_for: Duration,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) enum State {
+    #[default]
+    Usual,
+    /// No more than this is sent, to see what is lost of what was sent after `from`. It was `loss` before, and whether it was
+    /// `capped` then.
+    Test { most: f64, from: u32, loss: f64, capped: bool },
+    /// The path delivers no more than this. If it loses little, the cap grows by the share `step`.
+    Capped { most: f64, step: f64 },
+}
+
+/// What a path did in some time.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Window {
+    pub(super) lost: f64,
+    /// Datagrams and bytes that arrived, and in how many microseconds.
+    packets: f64,
+    bytes: f64,
+    arrived: f64,
+    pub(super) length: Duration,
+}
+
+impl Window {
+    pub(super) fn add(&mut self, before: &Point, point: &Point) {
+        self.lost += f64::from(after(point.lost, before.lost));
+        self.packets += f64::from(after(point.packets, before.packets));
+        self.bytes += point.bytes.saturating_sub(before.bytes) as f64;
+        self.arrived += f64::from(after(point.arrived, before.arrived));
+        self.length += point.at.since(before.at);
+    }
+
+    pub(super) fn sent(&self) -> f64 {
+        (self.packets + self.lost).max(1.0)
+    }
+
+    pub(super) fn loss(&self) -> f64 {
+        self.lost / self.sent()
+    }
+
+    pub(super) fn is_suspect(&self) -> bool {
+        self.loss() > SUSPECT && self.lost >= LOST
+    }
+
+    /// Less than what arrives, which was `recent` bytes per second at last, is to be sent after this path sequence.
+    pub(super) fn test(&self, recent: f64, from: u32, capped: bool) -> State {
+        let delivered = (self.bytes * 1e6 / self.arrived.max(1.0)).max(recent);
+        State::Test { most: BELOW * delivered, from, loss: self.loss(), capped }
+    }
+}

@@ -1,0 +1,190 @@
+//! Links that drop what they cannot carry at once: policers, and queues that are shorter than the target of q.
+//!
+//! There q never shows that more is sent than the link carries, so the pace goes on to exceed that, and the excess is lost. Loss alone
+//! says nothing, as links lose at random, too. So if much is lost, less is sent for a while than arrives. If hardly anything is lost
+//! then, the path is *capped*: it is sent on by what it was seen to deliver, and by a little more as long as little is lost.
+
+use std::time::Duration;
+
+use super::excess::{BELOW, Excess, LOST, PROVES, State, Window};
+use super::points::{Sample, after};
+use super::{Finding, RateEstimator, Stage};
+use crate::time::Instant;
+
+/// A path has a queue if q is so many times its target.
+const STANDS: f64 = 3.0;
+
+/// A window is so long, and a round trip at least; one of a path that is capped is longer. Until something is suspect it may become so long.
+const WINDOW: [Duration; 2] = [Duration::from_millis(200), Duration::from_millis(500)];
+const LONGEST: Duration = Duration::from_secs(2);
+
+/// The cap grows by the first of these after a window in which no more than so much is lost, and by twice as much each time, up to the second.
+const STEP: [f64; 2] = [0.005, 0.16];
+const LITTLE: f64 = 0.01;
+
+/// A cap has no meaning any more above so many times the rate.
+const LOOSE: f64 = 1.25;
+
+/// After a test that proves that losses are random there is none for this time, twice as long each time, up to the longest.
+const TRUSTED: [Duration; 2] = [Duration::from_secs(20), Duration::from_secs(160)];
+
+impl RateEstimator {
+    /// The most that may be sent because more is lost, in bytes per second.
+    pub(super) fn most(&self) -> Option<f64> {
+        match self.excess.as_ref()?.state {
+            State::Usual => None,
+            State::Test { most, .. } | State::Capped { most, .. } => Some(most),
+        }
+    }
+
+    /// Feedback came. What was sent on the path last is this, and the least round trip that.
+    pub(super) fn look_for_excess(
+        &mut self,
+        now: Instant,
+        sample: &Sample,
+        round_trip: Duration,
+        last: u32,
+    ) {
+        let Some(&point) = self.points.last() else { return };
+        if self.excess.is_none() && sample.lost == 0.0 {
+            return;
+        }
+        // The highest of many samples that vary is too high.
+        let recent = if self.is_jittery() { 0.0 } else { sample.rate() };
+        let stands = self.competes() || f64::from(self.queue) > STANDS * self.target(round_trip);
+        let Excess { state, window, before, trusted_until, trusted_for } =
+            &mut **self.excess.get_or_insert_default();
+        if stands {
+            // What is lost where a queue overflows the pace mends.
+            (*state, *window, *before) = (State::Usual, Window::default(), None);
+            return;
+        }
+        // Of what does not fill a path little is lost, whatever it carries; and what a test is about has not arrived yet.
+        let awaited = matches!(state, State::Test { from, .. } if after(point.highest, *from) <= 0);
+        let counts = sample.busy && !awaited;
+        let before = std::mem::replace(before, counts.then_some(point));
+        let (true, Some(before)) = (counts, before) else { return };
+        window.add(&before, &point);
+        let least = WINDOW[usize::from(matches!(state, State::Capped { .. }))];
+        if window.length < least.max(round_trip) {
+            return;
+        }
+        match *state {
+            State::Usual if window.is_suspect() && now >= *trusted_until => {
+                *state = window.test(recent, last, false);
+            }
+            State::Usual if (1.0..LOST).contains(&window.lost) && window.length < LONGEST => return,
+            State::Usual => {}
+            // By chance nothing is lost of few.
+            State::Test { loss, .. } if window.sent() * loss < LOST => {
+                if window.length < LONGEST {
+                    return;
+                }
+                *state = State::Usual;
+            }
+            State::Test { most, loss, capped, .. } if window.loss() < PROVES * loss => {
+                let most = most / BELOW;
+                *state = State::Capped { most, step: STEP[0] };
+                *trusted_for = Duration::ZERO;
+                self.stage = Stage::Servo;
+                if !capped {
+                    let (from, to) = ((most / (1.0 - loss)) as u64, most as u64);
+                    self.findings.push(now, Finding::Cut { from, to, loss });
+                }
+            }
+            State::Test { .. } => {
+                *state = State::Usual;
+                *trusted_for = (*trusted_for * 2).clamp(TRUSTED[0], TRUSTED[1]);
+                *trusted_until = now + *trusted_for;
+            }
+            State::Capped { .. } if window.is_suspect() => *state = window.test(recent, last, true),
+            State::Capped { most, .. } if most > LOOSE * self.rate => *state = State::Usual,
+            State::Capped { most, step } if window.loss() <= LITTLE => {
+                let most = most * (1.0 + step);
+                *state = State::Capped { most, step: (2.0 * step).min(STEP[1]) };
+            }
+            State::Capped { most, .. } => *state = State::Capped { most, step: STEP[0] },
+        }
+        *window = Window::default();
+        if let Some(most) = self.most() {
+            (self.rate, self.boost) = (self.rate.min(most), 1.0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    /// A path that is believed to carry 20 Mbit/s, and is sent on by a quarter more.
+    fn path() -> RateEstimator {
+        let (stage, rate, pace) = (Stage::Servo, 2.5e6, 3.125e6);
+        RateEstimator { stage, rate, pace, base: Some([0; 2]), ..RateEstimator::default() }
+    }
+
+    /// What the pace gives is sent for so many milliseconds, and so much of it is lost, as a function of that.
+    fn send(path: &mut RateEstimator, millis: u32, queue: i32, loss: impl Fn(f64) -> f64) {
+        for _ in 0..millis / 10 {
+            let now = path.updated + 10 * MS;
+            let pace = path.most().unwrap_or(path.pace).min(path.pace);
+            let sent = pace / 100.0 / 1000.0;
+            let mut point = path.points.last().copied().unwrap_or_default();
+            point.at = now;
+            point.arrived = point.arrived.wrapping_add(10_000);
+            let lost = sent * loss(pace);
+            point.lost += lost.round() as u32;
+            point.packets += (sent - lost).round() as u32;
+            point.bytes += ((sent - lost) * 1000.0) as u64;
+            point.highest += 1000;
+            path.points.push(point, false);
+            path.queue = queue;
+            let (bytes, packets) = ((sent - lost) * 1000.0, sent - lost);
+            let sample =
+                Sample { sent: 10_000.0, arrived: 10_000.0, bytes, packets, lost, busy: true };
+            path.look_for_excess(now, &sample, 20 * MS, point.highest);
+            path.updated = now;
+        }
+    }
+
+    /// 20 Mbit/s pass.
+    fn policed(pace: f64) -> f64 {
+        (1.0 - 2.5e6 / pace).max(0.0)
+    }
+
+    #[test]
+    fn what_exceeds_the_rate_of_a_policer_is_found_and_not_sent() {
+        let mut path = path();
+        send(&mut path, 2000, 0, policed);
+        let most = path.most().expect("it is capped");
+        assert!((2.4e6..2.6e6).contains(&most), "{most}");
+        assert!(path.findings.iter().any(|found| matches!(found.what, Finding::Cut { .. })));
+    }
+
+    #[test]
+    fn a_policer_that_lets_more_pass_is_found_too() {
+        let mut path = path();
+        send(&mut path, 2000, 0, policed);
+        send(&mut path, 10_000, 0, |_| 0.0);
+        assert!(path.most().is_none_or(|most| most > 3.1e6), "{:?}", path.most());
+    }
+
+    #[test]
+    fn loss_that_stays_is_random_and_not_tested_again_soon() {
+        let mut path = path();
+        send(&mut path, 2000, 0, |_| 0.2);
+        assert_eq!(path.most(), None);
+        send(&mut path, 10_000, 0, |pace| if pace < 3e6 { 0.0 } else { 0.2 });
+        assert_eq!(path.most(), None, "within 20 s");
+        send(&mut path, 15_000, 0, policed);
+        assert!(path.most().is_some(), "after that");
+    }
+
+    #[test]
+    fn what_is_lost_where_a_queue_stands_is_no_policers() {
+        let mut path = path();
+        send(&mut path, 2000, 50_000, policed);
+        assert_eq!(path.most(), None);
+    }
+}
