@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::points::{Point, after};
 use crate::time::Instant;
 
-/// So much is suspect, if so many were lost.
-const SUSPECT: f64 = 0.05;
+/// So much is suspect, if so many were lost. Where delays vary it is more, as what is late counts as lost for a while.
+pub(super) const SUSPECT: [f64; 2] = [0.05, 0.08];
 pub(super) const LOST: f64 = 20.0;
 
 /// In a test so much of what arrives is sent, and less than this share of the loss that was suspect proves an excess.
@@ -63,8 +63,8 @@ impl Window {
         self.lost / self.sent()
     }
 
-    pub(super) fn is_suspect(&self) -> bool {
-        self.loss() > SUSPECT && self.lost >= LOST
+    pub(super) fn is_suspect(&self, loss: f64) -> bool {
+        self.loss() > loss && self.lost >= LOST
     }
 
     /// Less than what arrives, which was `recent` bytes per second at last, is to be sent after this path sequence.

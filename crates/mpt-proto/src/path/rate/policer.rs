@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use super::excess::{BELOW, Excess, LOST, PROVES, State, Window};
+use super::excess::{BELOW, Excess, LOST, PROVES, SUSPECT, State, Window};
 use super::points::{Sample, after};
 use super::{Finding, RateEstimator, Stage};
 use crate::time::Instant;
@@ -49,6 +49,7 @@ impl RateEstimator {
         if self.excess.is_none() && sample.lost == 0.0 {
             return;
         }
+        let suspect = SUSPECT[usize::from(self.is_jittery())];
         // The highest of many samples that vary is too high.
         let recent = if self.is_jittery() { 0.0 } else { sample.rate() };
         let stands = self.competes() || f64::from(self.queue) > STANDS * self.target(round_trip);
@@ -70,7 +71,7 @@ impl RateEstimator {
             return;
         }
         match *state {
-            State::Usual if window.is_suspect() && now >= *trusted_until => {
+            State::Usual if window.is_suspect(suspect) && now >= *trusted_until => {
                 *state = window.test(recent, last, false);
             }
             State::Usual if (1.0..LOST).contains(&window.lost) && window.length < LONGEST => return,
@@ -97,7 +98,9 @@ impl RateEstimator {
                 *trusted_for = (*trusted_for * 2).clamp(TRUSTED[0], TRUSTED[1]);
                 *trusted_until = now + *trusted_for;
             }
-            State::Capped { .. } if window.is_suspect() => *state = window.test(recent, last, true),
+            State::Capped { .. } if window.is_suspect(suspect) => {
+                *state = window.test(recent, last, true)
+            }
             State::Capped { most, .. } if most > LOOSE * self.rate => *state = State::Usual,
             State::Capped { most, step } if window.loss() <= LITTLE => {
                 let most = most * (1.0 + step);
