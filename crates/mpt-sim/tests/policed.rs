@@ -6,8 +6,7 @@
 
 use std::time::Duration;
 
-use crate::links::{at, believed, pair, sender, stream_between, wire};
-use mpt_sim::loss::Loss;
+use crate::links::{at, believed, lossy, pair, sender, stream_between, wire};
 use mpt_sim::profile::Profile;
 use mpt_sim::world::pair::Pair;
 use mpt_sim::world::{Direction, WireId};
@@ -28,10 +27,6 @@ fn policer(mbps: u64, bucket: u64) -> Profile {
 /// A link of so many Mbit/s whose queue holds so many bytes, with so much jitter.
 fn shallow(mbps: u64, queue: u64, jitter: Duration) -> Profile {
     Profile { queue: Some(queue), jitter, ..wire(mbps, 10) }
-}
-
-fn random(mbps: u64, loss: f64) -> Profile {
-    Profile { loss: Loss::Random(loss), ..wire(mbps, 10) }
 }
 
 /// What became of a load in seconds 5 to 15.
@@ -110,7 +105,7 @@ fn a_queue_that_is_too_short_to_be_seen_does_not_overflow_for_long() {
 #[cfg_attr(debug_assertions, ignore = "takes a minute without --release")]
 fn a_link_that_loses_at_random_is_not_taken_for_a_policer() {
     for loss in [0.05, 0.1] {
-        let got = outcome(&[random(50, loss)], Load::Stream);
+        let got = outcome(&[lossy(wire(50, 10), loss)], Load::Stream);
         assert!(got.carried >= 0.93 && got.believed >= 49.0, "{loss}: {got:?}");
     }
 }
@@ -131,11 +126,11 @@ fn table() {
         ("50, 20 kB", vec![shallow(50, 20_000, none)]),
         ("90, 23 kB, jitter", vec![shallow(90, 23_000, Duration::from_micros(900))]),
         ("the same beside 40", vec![shallow(90, 23_000, Duration::from_micros(900)), wire(40, 20)]),
-        ("50 that loses 5 %", vec![random(50, 0.05)]),
-        ("that beside 20", vec![random(50, 0.05), wire(20, 20)]),
-        ("50 that loses 10 %", vec![random(50, 0.1)]),
+        ("50 that loses 5 %", vec![lossy(wire(50, 10), 0.05)]),
+        ("that beside 20", vec![lossy(wire(50, 10), 0.05), wire(20, 20)]),
+        ("50 that loses 10 %", vec![lossy(wire(50, 10), 0.1)]),
     ] {
-        for load in [Load::Cubic, Load::Bbr, Load::Stream] {
+        for load in LOADS {
             let Outcome { carried, lost, goodput, believed } = outcome(&wires, load);
             println!(
                 "{name:>32} {load:?}: {carried:.2} carried, {lost:.3} lost, {goodput:.2} goodput, {believed:.1} believed"

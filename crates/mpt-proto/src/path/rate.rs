@@ -116,6 +116,7 @@ pub(crate) struct RateEstimator {
     /// Until when less is sent so that the least delay shows.
     draining_until: Option<Instant>,
     drain: Option<Box<DrainCheck>>,
+    /// What was lost while no queue stood.
     excess: Option<Box<Excess>>,
     misses: u8,
     /// What the path delivers, while its rate is doubted, and q when that began.

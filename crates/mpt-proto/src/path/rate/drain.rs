@@ -224,6 +224,7 @@ mod tests {
         assert_eq!((path.misses, path.doubted), (0, None));
         assert!(path.drain.is_some_and(|drain| drain.before == 80_000 && drain.judged.is_some()));
     }
+
     /// A path that starts with far too much, alone.
     #[test]
     fn a_queue_that_grows_by_what_is_on_its_way_is_no_longer_route() {

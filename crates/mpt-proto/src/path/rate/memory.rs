@@ -20,7 +20,7 @@ impl RateEstimator {
         self.points.rest();
         self.trains.rest();
         self.findings.rest();
-        // What was lost says nothing of what will be sent after a pause.
+        // The rate, which a cap has lowered, stays.
         self.excess = None;
     }
 }
