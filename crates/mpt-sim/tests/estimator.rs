@@ -6,7 +6,11 @@
 //! $ cargo test --release -p mpt-sim --test suite estimator:: -- --ignored --nocapture
 //! ```
 
-use crate::links::{self, at, believed, bytes, carried, pair, plan, stream_between, wire};
+use std::time::Duration;
+
+use crate::links::{
+    self, at, believed, bytes, carried, links_of, pair, plan, stream_between, wire,
+};
 use mpt_sim::profile::Profile;
 use mpt_sim::traffic::bulk::Sender;
 use mpt_sim::world::pair::{Pair, PairPlan};
@@ -355,5 +359,30 @@ fn a_link_that_swings_is_followed() {
     {
         let got = [swing(load, [20, 80], &[]), swing(load, [20, 80], &[wire(50, 10)])];
         assert!(got[0] >= alone && got[1] >= beside, "{load:?}: {got:?}");
+    }
+}
+
+/// The same where delays vary, and the queue is told from means.
+#[test]
+#[cfg_attr(debug_assertions, ignore = "takes a minute without --release")]
+fn a_route_that_becomes_longer_is_learnt_where_delays_vary() {
+    for wires in ["40/17.5/0/4,100/25/0/12.5", "20/25/0/10,15/30/0/12.5"] {
+        for by in [5, 20] {
+            let wires = links_of(wires);
+            let mut pair = pair(&wires);
+            let kbps = 1.5e3 * sum(&wires);
+            stream_between(&mut pair, kbps as u64, 7001, [1000, 1_000_000]);
+            pair.world.run_until(at(6000));
+            let (ids, first) = (pair.wires.clone(), pair.wires[0]);
+            let delay = wires[0].delay + Duration::from_millis(by);
+            let longer = Profile { delay, ..wires[0].clone() };
+            pair.world.set_profile(first, Direction::There, longer);
+            let share = carried(&mut pair, &ids, 7, 16) / sum(&wires);
+            assert!(
+                share >= 0.9,
+                "{by} ms longer, {wires:?}: {share:.3}, {:?}",
+                believed(&pair, 2)
+            );
+        }
     }
 }

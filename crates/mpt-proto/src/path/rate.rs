@@ -249,18 +249,20 @@ impl RateEstimator {
             bytes,
             payload: block.received_bytes,
             packets: block.received,
+            meant: given.meant,
             lost: block.lost,
             delay: block.delay_min,
             mean: block.delay_min.wrapping_add(block.delay_mean),
             sum: 0,
         };
         if self.points.last().is_some_and(|last| after(point.highest, last.highest) <= 0) {
+            self.points.add_delays(&point);
             return;
         }
         self.on_least(now, block.delay_min);
         if self.is_of_train(block) {
             let spread = Some(self.spread.0).filter(|_| self.spreads());
-            self.trains.on_block(block, self.points.last(), header, spread);
+            self.trains.on_block(block, given.meant, self.points.last(), header, spread);
             if self.stage == Stage::Open {
                 self.points = Points::default();
                 self.points.push(point, false);
@@ -272,7 +274,7 @@ impl RateEstimator {
             }
         }
         self.trains.on_burst(block, self.points.last(), header);
-        self.on_spread(block);
+        self.on_spread(block, given.meant);
         self.points.push(point, self.varies());
         // Datagrams of one burst wait for each other.
         let burst = 2.0 * 1500.0 * 1e6 / self.rate.max(LEAST);

@@ -131,7 +131,9 @@ impl TransmitHalf {
                     Duration::from_millis(u64::from(self.framing.index().unwrap_or(0)) % 2000);
                 let competes = self.competes;
                 let ahead = path.silence.on_the_way();
-                let given = Given { header, least, latest, competes, phase, last, others, ahead };
+                let meant = path.feedback.meant();
+                let given =
+                    Given { header, least, latest, meant, competes, phase, last, others, ahead };
                 path.rate.on_feedback(now, block, given);
             }
             let long = path.feedback.has_longer(path.mtu.least());

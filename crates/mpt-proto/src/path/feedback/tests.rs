@@ -240,3 +240,17 @@ fn what_the_hosts_dropped_themselves_is_no_loss_of_the_path() {
     path.feed(400_000, 100, 1);
     assert_eq!(path.feedback.lost(), 5);
 }
+
+#[test]
+fn delays_are_of_all_that_has_arrived_only_if_no_feedback_is_missing() {
+    let mut path = Path::default();
+    path.feed(0, 9, 0);
+    assert!(path.feed(100_000, 9, 1));
+    assert_eq!(path.feedback.meant(), 9);
+    path.number += 2;
+    path.block.received += 20;
+    path.block.received_bytes += 20_000;
+    path.block.bytes_after_first = 0;
+    assert!(path.tell(200_000));
+    assert_eq!(path.feedback.meant(), 1, "19 are those of feedback that has not come");
+}

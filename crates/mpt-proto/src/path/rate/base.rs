@@ -134,10 +134,14 @@ mod tests {
     use super::*;
     use crate::wire::extended::feedback::Block;
 
+    /// Of how many datagrams its delays are.
+    fn given(meant: u32) -> Given {
+        let ms = Duration::from_millis;
+        Given { least: ms(60), latest: ms(60), meant, ..Given::default() }
+    }
+
     /// Sends `count` datagrams of so many bytes each 2 ms that take 30 ms and up to 16 ms more, in turn; feedback tells of 8 at once.
     fn send(path: &mut RateEstimator, block: &mut Block, [count, bytes]: [u32; 2]) {
-        let ms = Duration::from_millis;
-        let given = Given { least: ms(60), latest: ms(60), ..Given::default() };
         for _ in 0..count / 8 {
             block.received += 8;
             block.highest += 8;
@@ -146,7 +150,7 @@ mod tests {
             block.highest_arrived = block.highest_sent + 38_000;
             (block.delay_min, block.delay_mean, block.delay_deviation) = (34_000, 4000, 3000);
             let now = Instant::ZERO + Duration::from_micros(block.highest_arrived.into());
-            path.on_feedback(now, block, given);
+            path.on_feedback(now, block, given(8));
         }
     }
 
@@ -162,5 +166,45 @@ mod tests {
         send(&mut path, &mut block, [24, 1400]);
         assert!(path.queue().as_millis() <= 1, "{:?}: nothing stands in a queue", path.queue());
         assert!(path.goes_by_means() && !path.is_measured());
+    }
+
+    /// A path of which enough is known, and what arrived on it last.
+    fn known() -> (RateEstimator, Block) {
+        let (mut path, mut block) = (RateEstimator::default(), Block::default());
+        send(&mut path, &mut block, [64, 60]);
+        path.rate = 2.5e6;
+        path.start(Duration::from_millis(60));
+        send(&mut path, &mut block, [400, 1400]);
+        (path, block)
+    }
+
+    #[test]
+    fn the_delay_of_one_is_not_that_of_all_whose_feedback_has_been_lost() {
+        let (mut path, mut block) = known();
+        let base = path.base().unwrap();
+        // One that was fast is all that is told of, and 160 have arrived.
+        block.received += 160;
+        block.highest += 160;
+        block.received_bytes += 160 * 1400;
+        block.highest_sent += 320_000;
+        block.highest_arrived = block.highest_sent + 32_000;
+        (block.delay_min, block.delay_mean, block.bytes_after_first) = (32_000, 0, 0);
+        let now = Instant::ZERO + Duration::from_micros(block.highest_arrived.into());
+        path.on_feedback(now, &block, given(block.of_delays(160, 160 * 1400)));
+        let lower = after(base, path.base().unwrap());
+        assert!(lower < 200, "{lower} us");
+    }
+
+    #[test]
+    fn what_was_overtaken_has_a_part_in_the_mean() {
+        let (mut path, mut block) = known();
+        let mean = path.points.mean_delay(Duration::from_millis(100), 64).unwrap();
+        (block.received, block.received_bytes) =
+            (block.received + 64, block.received_bytes + 64 * 1400);
+        (block.delay_min, block.delay_mean) = (60_000, 0);
+        let now = Instant::ZERO + Duration::from_micros(block.highest_arrived.into());
+        path.on_feedback(now, &block, given(64));
+        let later = path.points.mean_delay(Duration::from_millis(100), 64).unwrap();
+        assert!(after(later, mean) > 5000, "{later} in place of {mean}");
     }
 }

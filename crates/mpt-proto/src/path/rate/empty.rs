@@ -87,8 +87,8 @@ impl RateEstimator {
         least[0] = earlier(least[0], delay);
     }
 
-    /// How much delays of small datagrams vary.
-    pub(super) fn on_spread(&mut self, block: &Block) {
+    /// How much delays of small datagrams vary. The delays are of so many.
+    pub(super) fn on_spread(&mut self, block: &Block, meant: u32) {
         let Some(last) = self.points.last() else { return };
         let packets = block.received.wrapping_sub(last.packets);
         let bytes = block.received_bytes.saturating_sub(last.payload);
@@ -97,8 +97,8 @@ impl RateEstimator {
         }
         // Where delays vary by more than beacons are apart few are told of at once. Their mean says as much as that of many.
         let mean = block.delay_min.wrapping_add(block.delay_mean);
-        Alone::add(&mut self.trains.alone, mean, packets);
-        if packets >= FEWEST {
+        Alone::add(&mut self.trains.alone, mean, meant);
+        if meant >= FEWEST {
             let (spread, count) = &mut self.spread;
             *count = (*count + 1).min(16);
             *spread += (f64::from(block.delay_mean) - *spread) / f64::from(*count);
@@ -162,7 +162,7 @@ mod tests {
             // They take from 100 to 192 ms.
             (block.received, block.received_bytes) = (number, u64::from(number) * 250);
             (block.delay_min, block.delay_mean) = (100_000 + 4000 * (number * 7 % 24), 0);
-            path.on_spread(&block);
+            path.on_spread(&block, 1);
         }
         let mean = path.trains.mean_alone().unwrap();
         assert!((145_000..147_000).contains(&mean), "{mean}");

@@ -17,7 +17,7 @@ pub(super) const PROVES: f64 = 1.0 / 3.0;
 #[derive(Debug, Default)]
 pub(super) struct Excess {
     pub(super) state: State,
-    pub(super) window: Window,
+    pub(super) window: Interval,
     /// The last feedback, if the time since then counts.
     pub(super) before: Option<Point>,
     pub(super) trusted_until: Instant,
@@ -37,7 +37,7 @@ pub(super) enum State {
 
 /// What a path did in some time.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Window {
+pub(super) struct Interval {
     pub(super) lost: f64,
     /// Datagrams and bytes that arrived, and in how many microseconds.
     packets: f64,
@@ -46,7 +46,7 @@ pub(super) struct Window {
     pub(super) length: Duration,
 }
 
-impl Window {
+impl Interval {
     pub(super) fn add(&mut self, before: &Point, point: &Point) {
         self.lost += f64::from(after(point.lost, before.lost));
         self.packets += f64::from(after(point.packets, before.packets));

@@ -12,6 +12,8 @@ pub(crate) struct Given {
     /// The least round trip, and the last one.
     pub(crate) least: Duration,
     pub(crate) latest: Duration,
+    /// Of how many datagrams the delays are that feedback tells.
+    pub(crate) meant: u32,
     /// Whether the path may compete with others for a queue, and the phase of its tests: that of the connection.
     pub(crate) competes: bool,
     pub(crate) phase: Duration,

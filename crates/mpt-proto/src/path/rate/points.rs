@@ -34,12 +34,14 @@ pub(super) struct Point {
     /// The same of UDP payload.
     pub(super) payload: u64,
     pub(super) packets: u32,
+    /// Of how many of them delays are known: those of this feedback alone, to which [`Points::push`] adds those before.
+    pub(super) meant: u32,
     pub(super) lost: u32,
     /// The shortest delay since the point before, modulo 2^32.
     pub(super) delay: u32,
     /// The mean delay since the point before, modulo 2^32.
     pub(super) mean: u32,
-    /// The delays of all datagrams so far, relative to the first mean, in microseconds. [`Points::push`] computes it.
+    /// The sum of these delays, relative to the first mean, in microseconds. [`Points::push`] computes it.
     pub(super) sum: i64,
 }
 
@@ -130,9 +132,9 @@ impl Points {
     pub(super) fn push(&mut self, mut point: Point, varies: bool) {
         let reference = *self.reference.get_or_insert(point.mean);
         if let Some(last) = self.last() {
-            let packets = after(point.packets, last.packets);
-            let delays = i64::from(packets) * i64::from(after(point.mean, reference));
+            let delays = i64::from(point.meant) * i64::from(after(point.mean, reference));
             point.sum = last.sum.saturating_add(delays);
+            point.meant = last.meant.wrapping_add(point.meant);
         }
         let mut last = self.last.iter().rev();
         if let (Some(last), Some(before)) = (last.next(), last.next())
@@ -150,6 +152,15 @@ impl Points {
             self.last.reserve_exact(1);
         }
         self.last.push_back(point);
+    }
+
+    /// What has arrived since the last point was sent before what that one tells of. Its delays count, as the long ones are among them.
+    pub(super) fn add_delays(&mut self, point: &Point) {
+        if let (Some(last), Some(reference)) = (self.last.back_mut(), self.reference) {
+            let delays = i64::from(point.meant) * i64::from(after(point.mean, reference));
+            last.sum = last.sum.saturating_add(delays);
+            last.meant = last.meant.wrapping_add(point.meant);
+        }
     }
 
     /// The least delay of the points in the last `span`, and of 16 packets at least.
@@ -182,8 +193,8 @@ impl Points {
     /// The mean delay as it was at one of the points.
     fn mean_before(&self, index: usize, span: Duration, meant: u32) -> Option<u32> {
         let (last, first) = (self.last[index], self.mean_begins(index, span, meant)?);
-        let packets = last.packets.wrapping_sub(first.packets);
-        let mean = last.sum.saturating_sub(first.sum) / i64::from(packets);
+        let meant = last.meant.wrapping_sub(first.meant);
+        let mean = last.sum.saturating_sub(first.sum) / i64::from(meant);
         Some(self.reference?.wrapping_add_signed(i32::try_from(mean).ok()?))
     }
 
@@ -191,7 +202,7 @@ impl Points {
     fn mean_begins(&self, index: usize, span: Duration, meant: u32) -> Option<&Point> {
         let last = &self.last[index];
         self.last.iter().take(index).rev().find(|point| {
-            last.at.since(point.at) >= span && last.packets.wrapping_sub(point.packets) >= meant
+            last.at.since(point.at) >= span && last.meant.wrapping_sub(point.meant) >= meant
         })
     }
 
@@ -272,6 +283,7 @@ mod tests {
                 arrived: arrived + 30_000,
                 bytes: u64::from(4 * (number + 1)) * 1500,
                 packets: 4 * (number + 1),
+                meant: 4,
                 delay: 30_000 + place * 5600,
                 mean: 30_000 + place * 5600 - 2800,
                 ..Point::default()
@@ -295,8 +307,14 @@ mod tests {
             let mut points = Points::default();
             for packets in 1..=400_u32 {
                 let at = Instant::ZERO + Duration::from_millis(5) * packets;
-                let point =
-                    Point { at, highest: packets, packets, mean: 30_000, ..Point::default() };
+                let point = Point {
+                    at,
+                    highest: packets,
+                    packets,
+                    meant: 1,
+                    mean: 30_000,
+                    ..Point::default()
+                };
                 points.push(point, varies);
             }
             let mean = points.mean_delay(Duration::from_millis(100), MOST_OF_LEAST);

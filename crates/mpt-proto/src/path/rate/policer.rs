@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use super::excess::{BELOW, Excess, LOST, PROVES, SUSPECT, State, Window};
+use super::excess::{BELOW, Excess, Interval, LOST, PROVES, SUSPECT, State};
 use super::points::{Sample, after};
 use super::{Finding, RateEstimator, Stage};
 use crate::time::Instant;
@@ -57,7 +57,7 @@ impl RateEstimator {
             &mut **self.excess.get_or_insert_default();
         if stands {
             // What is lost where a queue overflows the pace mends.
-            (*state, *window, *before) = (State::Usual, Window::default(), None);
+            (*state, *window, *before) = (State::Usual, Interval::default(), None);
             return;
         }
         // Of what does not fill a path little is lost, whatever it carries; and what a test is about has not arrived yet.
@@ -108,7 +108,7 @@ impl RateEstimator {
             }
             State::Capped { most, .. } => *state = State::Capped { most, step: STEP[0] },
         }
-        *window = Window::default();
+        *window = Interval::default();
         if let Some(most) = self.most() {
             (self.rate, self.boost) = (self.rate.min(most), 1.0);
         }

@@ -110,17 +110,18 @@ impl Trains {
         self.on_way.as_ref().is_some_and(|train| train.is_in(block))
     }
 
-    /// Feedback about it, and what the one before said. Delays exceed their least by `spread` microseconds on average, if they vary.
+    /// Feedback about it, the delays of which are of so many datagrams, and what the one before said. Delays exceed their least by `spread`
+    /// microseconds on average, if they vary.
     pub(super) fn on_block(
         &mut self,
         block: &Block,
+        meant: u32,
         before: Option<&Point>,
         header: u64,
         spread: Option<f64>,
     ) {
-        if let (Some(train), Some(alone), Some(before)) = (&mut self.on_way, self.alone, before) {
-            let count = block.received.wrapping_sub(before.packets).min(train.count());
-            train.delays.add(block, count, alone);
+        if let (Some(train), Some(alone)) = (&mut self.on_way, self.alone) {
+            train.delays.add(block, meant.min(train.count()), alone);
         }
         let arrived = self.on_way.as_mut().and_then(|train| train.on_block(block, before, header));
         if let (Some(spread), Some(alone), Some(train)) = (spread, self.alone, &self.on_way) {

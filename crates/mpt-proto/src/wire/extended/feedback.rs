@@ -130,6 +130,14 @@ impl Block {
     /// The bytes of a block without ranges and bitmap.
     pub const BARE_LEN: usize = 72;
 
+    /// Of how many datagrams the delays are about, where `packets` of so many bytes of UDP payload in all have arrived since another feedback: those that
+    /// came after the last feedback of its sender, which may have been lost or overtaken.
+    pub fn of_delays(&self, packets: u32, bytes: u64) -> u32 {
+        let after_first = u64::from(self.bytes_after_first) * u64::from(packets);
+        let count = after_first.checked_div(bytes).unwrap_or(0) + 1;
+        packets.min(u32::try_from(count).unwrap_or(u32::MAX))
+    }
+
     /// The bytes that this block takes.
     pub fn size(&self) -> usize {
         Self::BARE_LEN + 4 * self.ranges.len() + 8 * self.bitmap.len()

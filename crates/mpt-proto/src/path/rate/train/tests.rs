@@ -43,7 +43,7 @@ fn what_arrives_behind_a_train_does_not_make_it_seem_slower() {
         let late = if highest == 25 { 10_000 } else { 0 };
         let told = block(highest, 5);
         let told = Block { highest_arrived: told.highest_arrived + late, ..told };
-        trains.on_block(&told, Some(&point(4)), 28, None);
+        trains.on_block(&told, 0, Some(&point(4)), 28, None);
         let shown = trains.shown.unwrap();
         assert_eq!(shown < 6.9e6, highest == 20, "{shown}");
         assert!(trains.next(Instant::ZERO, false).is_some(), "it is told about");
@@ -56,7 +56,7 @@ fn what_had_arrived_long_before_a_train_does_not_make_it_seem_faster() {
     trains.on_sent(Instant::ZERO, train(6, 8, 8000));
     // Three path statuses had arrived before it, and nothing was reported since.
     let told = block(13, 6);
-    trains.on_block(&told, Some(&point(2)), 28, None);
+    trains.on_block(&told, 0, Some(&point(2)), 28, None);
     assert!((trains.known().unwrap() / 6_425_000.0 - 1.0).abs() < 0.001, "{:?}", trains.known());
 }
 
@@ -67,10 +67,10 @@ fn data_that_is_reported_with_a_train_does_not_make_it_seem_slow() {
     // Five datagrams had come 30 ms before the train.
     let told = block(17, 5);
     let told = Block { first_arrived: told.first_arrived.wrapping_sub(30_000), ..told };
-    trains.on_block(&told, Some(&point(4)), 28, None);
+    trains.on_block(&told, 0, Some(&point(4)), 28, None);
     assert_eq!(trains.shown, None);
     trains.on_sent(Instant::ZERO, train(18, 16, 16_000));
-    trains.on_block(&block(33, 18), Some(&point(17)), 28, None);
+    trains.on_block(&block(33, 18), 0, Some(&point(17)), 28, None);
     assert!(trains.known().is_some_and(|rate| (rate / 6_425_000.0 - 1.0).abs() < 0.001));
 }
 
@@ -119,7 +119,7 @@ fn where_delays_vary_a_train_shows_by_its_mean_delay_what_the_path_carries() {
     trains.on_sent(Instant::ZERO, train(5, 32, 32_000));
     // They leave 500 us apart, and one is lost.
     let told = Block { delay_min: 30_000, delay_mean: 17_750, ..block(35, 5) };
-    trains.on_block(&told, Some(&point(4)), 28, Some(1000.0));
+    trains.on_block(&told, 31, Some(&point(4)), 28, Some(1000.0));
     let share = trains.known().unwrap() / 2_056_000.0;
     assert!((0.9..1.1).contains(&share), "1028 bytes each 500 us: {share}");
     assert_eq!(trains.limit(), None, "it may carry more");

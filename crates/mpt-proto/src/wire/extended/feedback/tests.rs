@@ -119,3 +119,12 @@ fn the_path_of_the_feedback_before_is_read_as_written() {
         assert_eq!(Feedback::parse(&place[..len]).unwrap().before, before);
     }
 }
+
+#[test]
+fn how_many_datagrams_delays_are_of_follows_from_the_bytes_that_arrived_with_them() {
+    let block = |bytes_after_first| Block { bytes_after_first, ..Block::default() };
+    assert_eq!(block(0).of_delays(48, 48 * 1400), 1);
+    assert_eq!(block(9 * 1400).of_delays(48, 48 * 1400), 10);
+    assert_eq!(block(u32::MAX).of_delays(48, 48 * 1400), 48);
+    assert_eq!(block(1400).of_delays(0, 0), 0, "none has arrived");
+}
