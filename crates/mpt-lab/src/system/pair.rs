@@ -23,6 +23,9 @@ const UP_LIMIT: Duration = Duration::from_secs(20);
 /// Between two looks at paths that are coming up.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
+/// The framing of a connection that has none yet.
+const NO_SESSION: &str = "none";
+
 /// A daemon on either host.
 #[derive(Debug)]
 pub(crate) struct Pair {
@@ -173,13 +176,15 @@ fn connections(status: &Status) -> impl Iterator<Item = &ConnectionState> {
     status.tunnels.iter().flat_map(|tunnel: &TunnelStatus| &tunnel.connections)
 }
 
-/// Paths of a daemon that are not up or being measured by trains, with their state.
+/// Paths of a daemon that are not up or being measured by trains, with their state. Before there is a session nobody knows that they
+/// will be.
 fn waiting_paths(daemon: &str, status: &Status) -> Vec<String> {
     connections(status)
-        .flat_map(|connection| &connection.paths)
-        .filter_map(|path| {
+        .flat_map(|connection| connection.paths.iter().map(move |path| (connection, path)))
+        .filter_map(|(connection, path)| {
             let stage = path.to_peer.as_ref().and_then(|direction| direction.stage.as_deref());
             let does = match (path.state.as_str(), stage) {
+                ("up", _) if connection.framing == NO_SESSION => "without a session",
                 ("up", Some("trains")) => "being measured",
                 ("up", _) => return None,
                 (state, _) => state,
@@ -244,6 +249,8 @@ mod tests {
         paths[1].state = "up".into();
         paths[0].to_peer = Some(Measured { stage: Some("trains".into()), ..Measured::default() });
         assert_eq!(waiting_paths("left", &status), ["`p0` of left is being measured"]);
+        status.tunnels[0].connections[0].framing = "none".into();
+        assert_eq!(waiting_paths("left", &status).len(), 2, "without a session");
     }
 
     /// A sender that sent, and a receiver that received, these numbers of packets on two paths.

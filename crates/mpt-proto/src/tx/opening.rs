@@ -39,13 +39,23 @@ const LONGEST: Duration = Duration::from_secs(5);
 impl TransmitHalf {
     /// There is a session, or another path.
     pub(super) fn open(&mut self, now: Instant) {
-        let is_trained = self.scheduler.earliest().is_some_and(Earliest::is_trained);
+        let is_trained = self.is_trained();
         if let Some(paced) = self.paced.as_mut().filter(|_| is_trained) {
             paced.trains.opening.at = Some(now);
             let new = |path: &&mut TransmitPath| path.opened.until == Instant::ZERO;
             let usable = self.paths.iter_mut().map(|(_, path)| path).filter(|path| path.usable());
             usable.filter(new).for_each(|path| path.opened.until = now + LONGEST);
         }
+    }
+
+    pub(super) fn is_trained(&self) -> bool {
+        self.scheduler.earliest().is_some_and(Earliest::is_trained)
+    }
+
+    /// Whether it is being found out what a path is like, or will be as soon as it is usable.
+    pub(super) fn finds_out(&self, now: Instant, path: &TransmitPath) -> bool {
+        let will = self.is_trained() && path.opened.until == Instant::ZERO;
+        will && path.may_be_shown() || path.is_being_found_out(now)
     }
 
     /// The next datagram that shows what a path is like.
@@ -120,7 +130,7 @@ impl TransmitHalf {
 
 impl TransmitPath {
     /// Whether it is to be shown what the path is like, or what follows from that is still being told to the peer.
-    pub(super) fn is_being_found_out(&self, now: Instant) -> bool {
+    fn is_being_found_out(&self, now: Instant) -> bool {
         let (_, last) = self.opened.quiet;
         let is_told = last == Instant::ZERO || now >= last + TOLD;
         self.is_shown(now) || self.rate.is_open() && !is_told
@@ -129,8 +139,10 @@ impl TransmitPath {
     /// Whether it is to be shown what the path is like.
     pub(super) fn is_shown(&self, now: Instant) -> bool {
         let Opened { trains, singles, until, .. } = self.opened;
-        let is_free = self.cost().is_zero() && self.fixed_rate.is_none();
-        let is_due = is_free && self.rate.is_open() && now < until;
-        is_due && (trains < TRAINS || singles < SINGLES)
+        self.may_be_shown() && now < until && (trains < TRAINS || singles < SINGLES)
+    }
+
+    fn may_be_shown(&self) -> bool {
+        self.cost().is_zero() && self.fixed_rate.is_none() && self.rate.is_open()
     }
 }

@@ -88,7 +88,7 @@ impl TransmitHalf {
         Some(PathStanding {
             usable: own.usable(),
             too_slow: skew.is_some_and(|skew| skew > MOST_SKEW),
-            stage: if own.is_being_found_out(now) { RateStage::Trains } else { rate.stage() },
+            stage: if self.finds_out(now, own) { RateStage::Trains } else { rate.stage() },
             fixed: own.fixed_rate.is_some(),
             rate: own.fixed_rate.or_else(|| rate.rate()),
             pace: own.fixed_rate.or_else(|| rate.pace()),

@@ -12,7 +12,6 @@ use super::connection::TransmitHalf;
 use super::path::TransmitPath;
 use super::stages::{Committed, Trains};
 use crate::id::PathId;
-use crate::scheduler::earliest::Earliest;
 use crate::time::Instant;
 
 /// A train follows when so many times its bytes have been sent.
@@ -59,7 +58,7 @@ impl TransmitHalf {
 
     /// The path that a train of packets of `len` bytes is to be sent on, and of how many, after so many bytes.
     fn wanted_train(&self, now: Instant, len: usize, sent: u64) -> Option<(PathId, usize)> {
-        if len < SHORTEST || !self.scheduler.earliest().is_some_and(Earliest::is_trained) {
+        if len < SHORTEST || !self.is_trained() {
             return None;
         }
         let fits = |size: usize| sent >= COSTS * (size * len) as u64;
