@@ -45,6 +45,14 @@ pub(super) struct Point {
     pub(super) sum: i64,
 }
 
+impl Point {
+    /// The sum and the count of delays so far, those of a later feedback included.
+    fn with_delays(&self, later: &Self, reference: u32) -> (i64, u32) {
+        let delays = i64::from(later.meant) * i64::from(after(later.mean, reference));
+        (self.sum.saturating_add(delays), self.meant.wrapping_add(later.meant))
+    }
+}
+
 /// A mean delay is of so many packets at least: with fewer it says little where delays vary.
 const LEAST_MEANT: u32 = 16;
 
@@ -132,9 +140,7 @@ impl Points {
     pub(super) fn push(&mut self, mut point: Point, varies: bool) {
         let reference = *self.reference.get_or_insert(point.mean);
         if let Some(last) = self.last() {
-            let delays = i64::from(point.meant) * i64::from(after(point.mean, reference));
-            point.sum = last.sum.saturating_add(delays);
-            point.meant = last.meant.wrapping_add(point.meant);
+            (point.sum, point.meant) = last.with_delays(&point, reference);
         }
         let mut last = self.last.iter().rev();
         if let (Some(last), Some(before)) = (last.next(), last.next())
@@ -157,9 +163,7 @@ impl Points {
     /// What has arrived since the last point was sent before what that one tells of. Its delays count, as the long ones are among them.
     pub(super) fn add_delays(&mut self, point: &Point) {
         if let (Some(last), Some(reference)) = (self.last.back_mut(), self.reference) {
-            let delays = i64::from(point.meant) * i64::from(after(point.mean, reference));
-            last.sum = last.sum.saturating_add(delays);
-            last.meant = last.meant.wrapping_add(point.meant);
+            (last.sum, last.meant) = last.with_delays(point, reference);
         }
     }
 
