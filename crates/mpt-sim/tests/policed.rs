@@ -99,10 +99,15 @@ fn what_a_policer_drops_is_not_sent() {
 fn a_queue_that_is_too_short_to_be_seen_does_not_overflow_for_long() {
     let wires = [shallow(90, 23_000, Duration::from_micros(900)), wire(40, 20)];
     for load in LOADS {
-        let mut got = of_each([1, 2, 3, 4, 5, 6, 7], |seed| outcome_of(*seed, &wires, load));
+        let got = of_each([1, 2, 3, 4, 5, 6, 7], |seed| outcome_of(*seed, &wires, load));
         // By chance some go on to overflow: they are said to be random once what is lost in a test is.
-        got.sort_by(|one, other| one.carried.total_cmp(&other.carried));
-        assert!(got[3].carried >= 0.8 && got[3].lost <= 0.06, "{load:?}: {got:?}");
+        let median = |mut of: [f64; 7]| {
+            of.sort_by(f64::total_cmp);
+            of[3]
+        };
+        let carried = median(got.each_ref().map(|it| it.carried));
+        let lost = median(got.each_ref().map(|it| it.lost));
+        assert!(carried >= 0.85 && lost <= 0.04, "{load:?}: {carried}, {lost}: {got:?}");
     }
 }
 
