@@ -43,23 +43,34 @@ fn sender(port: u16, from: u64, to: u64) -> Sender {
 }
 
 /// A tunnel with a transfer from the second second on, and a rival from and until these times in milliseconds.
-fn two(plan: &PairPlan, queue: u64, rival: Rival, [from, until]: [u64; 2], seed: u64) -> Two {
+fn two(plan: &PairPlan, queue: u64, rival: Rival, times: [u64; 2], seed: u64) -> Two {
+    two_of(
+        plan,
+        queue,
+        rival,
+        [sender(5001, 1000, 1_000_000), sender(5002, times[0], times[1])],
+        seed,
+    )
+}
+
+/// The same with these two transfers.
+fn two_of(plan: &PairPlan, queue: u64, rival: Rival, [own, other]: [Sender; 2], seed: u64) -> Two {
     let pair = Pair::new(seed, plan).expect("a plan the core accepts");
     let (left, wire, mut world) = (pair.left, pair.wires[0], pair.world);
     let shared = Profile { rate: Some(RATE), queue: Some(queue), ..Profile::default() };
-    let own = world.add_bulk(pair.left, pair.right, sender(5001, 1000, 1_000_000));
+    let own = world.add_bulk(pair.left, pair.right, own);
     let (mut world, other, other_wire) = match rival {
         Rival::Plain => {
             let end =
                 |host, last| End { host, address: IpAddr::V4(Ipv4Addr::new(192, 0, 2, last)) };
             let ends = (end(pair.left, 1), end(pair.right, 2));
             let wire = world.add_wire(ends.0, ends.1, clear(20), clear(20));
-            let other = world.add_plain_bulk(wire, sender(5002, from, until));
+            let other = world.add_plain_bulk(wire, other);
             (world, other, wire)
         }
         Rival::Tunnel => {
             let mut pair = Pair::beside(world, plan).expect("a plan the core accepts");
-            let other = pair.world.add_bulk(pair.left, pair.right, sender(5002, from, until));
+            let other = pair.world.add_bulk(pair.left, pair.right, other);
             (pair.world, other, pair.wires[0])
         }
     };
@@ -113,6 +124,13 @@ fn jain([one, other]: [f64; 2]) -> f64 {
     (one + other).powi(2) / (2.0 * (one * one + other * other))
 }
 
+/// What both get in a minute, where the other one comes nine seconds later, and both end their slow start before the queue is full.
+fn minute_late(plan: &PairPlan, queue: u64) -> [f64; 2] {
+    let transfers = [sender(5001, 1000, 1_000_000), sender(5002, 10_000, 1_000_000)];
+    let transfers = transfers.map(Sender::with_hystart);
+    two_of(plan, queue, Rival::Plain, transfers, 1).goodput(10, 70)
+}
+
 /// What both get in a minute.
 fn minute(plan: &PairPlan, queue: u64, rival: Rival) -> [f64; 2] {
     two(plan, queue, rival, [1000, 1_000_000], 1).goodput(1, 61)
@@ -149,6 +167,28 @@ fn a_tunnel_competes_with_a_flow_that_keeps_a_queue() {
         println!("{name}: {without:.3} without competing, {with:.3} with it");
         assert!(without < off, "{name}: {without} without competing");
         assert!(with >= on && with <= most, "{name}: {with}");
+    }
+}
+
+/// Such a flow lengthens a queue of a second for many seconds before anything is lost.
+#[test]
+#[cfg_attr(debug_assertions, ignore = "takes minutes without --release")]
+fn a_tunnel_competes_with_a_flow_that_has_lost_nothing_yet() {
+    for ((name, queue), least) in QUEUES.into_iter().zip([0.6, 0.5, 0.5, 0.55]) {
+        let share = fair_share(minute_late(&path(), queue));
+        println!("{name}: {share:.3}");
+        assert!(share >= least && share <= 1.2, "{name}: {share} of a fair share");
+    }
+}
+
+/// Two tunnels take each other for no such flow.
+#[test]
+#[cfg_attr(debug_assertions, ignore = "takes minutes without --release")]
+fn two_tunnels_keep_the_queue_short() {
+    let mut two = two(&path(), 25 * BDP, Rival::Tunnel, [1000, 1_000_000], 1);
+    for millis in (2000..30_000).step_by(10) {
+        two.world.run_until(at(millis));
+        assert_ne!(two.standing().stage, RateStage::Competing, "after {millis} ms");
     }
 }
 
@@ -189,6 +229,11 @@ fn table() {
             let got = minute(&path(), queue, rival);
             let (jain, share) = (jain(got), fair_share(got));
             println!("{rival:?} {name}: {got:.1?}, Jain {jain:.3}, {share:.2} of a fair share");
+            if rival == Rival::Plain {
+                let got = minute_late(&path(), queue);
+                let share = fair_share(got);
+                println!("later, {name}: {got:.1?}, {share:.2} of a fair share");
+            }
         }
     }
 }

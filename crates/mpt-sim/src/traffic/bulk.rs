@@ -26,8 +26,8 @@ pub const THRESHOLD: u64 = 3;
 /// The retransmission timeout before the first round-trip time is known (RFC 6298 section 2.1).
 const FIRST_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The least retransmission timeout: Linux's, far below the second of RFC 6298.
-const LEAST_TIMEOUT: Duration = Duration::from_millis(200);
+/// The retransmission timeout exceeds the round trip by so much at least: Linux's, far below the second of RFC 6298.
+const LEAST_BEYOND: Duration = Duration::from_millis(200);
 
 /// The longest retransmission timeout (RFC 6298 section 2.5).
 const GREATEST_TIMEOUT: Duration = Duration::from_secs(60);
@@ -125,6 +125,12 @@ impl Sender {
         }
     }
 
+    /// The same with HyStart, which ends slow start before a queue is full.
+    #[must_use]
+    pub fn with_hystart(self) -> Self {
+        Self { control: Control::Cubic(Cubic::with_hystart()), ..self }
+    }
+
     /// The same with [`bbr`].
     #[must_use]
     pub fn with_bbr(self) -> Self {
@@ -204,7 +210,11 @@ impl Sender {
         if let Some(transmission) = self.in_flight.remove(&answered) {
             sent = transmission.sent;
             self.last_of.remove(&transmission.segment);
-            self.on_round_trip(now.since(transmission.at));
+            let round_trip = now.since(transmission.at);
+            self.on_round_trip(round_trip);
+            if let Control::Cubic(cubic) = &mut self.control {
+                cubic.on_round_trip(answered, self.next_transmission, round_trip);
+            }
         }
         let unacknowledged = self.last_of.split_off(&packet.number);
         for transmission in std::mem::replace(&mut self.last_of, unacknowledged).into_values() {
@@ -326,9 +336,11 @@ impl Sender {
     }
 
     fn timeout(&self) -> Duration {
-        let base = self.round_trip.map_or(FIRST_TIMEOUT, |r| r.smoothed + 4 * r.variation);
+        let base = self
+            .round_trip
+            .map_or(FIRST_TIMEOUT, |it| it.smoothed + (4 * it.variation).max(LEAST_BEYOND));
         let factor = 1 << self.backoff.min(6);
-        (base.max(LEAST_TIMEOUT) * factor).min(GREATEST_TIMEOUT)
+        (base * factor).min(GREATEST_TIMEOUT)
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! A pace that holds the queue short yields to a flow that ends only where the queue does: to such a flow less traffic is room.
 //! What betrays it: less is sent than the path delivers, and q does not fall (a *failed drain*). A longer route looks the same, so two
-//! of these have the present delay taken for the least one. If something is lost at that time as well, somebody else fills a
-//! queue, and the path *competes*: it is sent on as one flow of CUBIC would be, with the window over the round trip as its pace
+//! of these have the present delay taken for the least one. If something is lost at that time as well, or the route becomes longer again
+//! and again, somebody else fills a queue, and the path *competes*: it is sent on as one flow of CUBIC would be, with the window over the round trip as its pace
 //! (the idea is Copa's: Arun and Balakrishnan, Copa: Practical Delay-Based Congestion Control for the Internet, NSDI 2018).
 //!
 //! That ends when the queue has been nearly empty once in five round trips, as no loss-based flow leaves it; or when it twice falls
@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use super::points::{Sample, after, earlier};
 use super::rivals::{
-    ALONE, CLEAR, Competition, EMPTY, Evidence, LONG, Rivals, SUSPECTED, TEST, TOGETHER, TRIPS,
-    TRUSTED, Test, YIELDS, next_test,
+    AGAIN, ALONE, CLEAR, Competition, EMPTY, Evidence, GROWN, LONG, Rivals, SHARE, SMALL_LOSS,
+    SOON, SUSPECTED, TEST, TOGETHER, TRIPS, TRUSTED, Test, YIELDS, next_test,
 };
 use super::window::Window;
 use super::{Finding, RateEstimator};
@@ -30,15 +30,24 @@ impl RateEstimator {
     pub(super) fn competing_pace(&self, now: Instant, latest: Duration) -> Option<f64> {
         let competition = self.rivals.competition.as_ref()?;
         let pace = competition.window.bytes() / latest.as_secs_f64().max(1e-3);
+        // A window that is not used up does not grow, while the round trip does.
+        let pace = pace.max(self.least_share(competition));
         let tests = competition.test.is_some_and(|test| now < test.ends);
         Some(if tests { pace.min(self.rate * super::LOW_PACE) } else { pace })
+    }
+
+    /// What a path that competes does not give way below, in bytes per second.
+    fn least_share(&self, competition: &Competition) -> f64 {
+        if self.usual_loss < SMALL_LOSS { competition.peak * SHARE } else { 0.0 }
     }
 
     /// Less was sent twice, and q did not fall. `base` was the least delay until now.
     pub(super) fn on_failed_drains(&mut self, now: Instant, base: u32) {
         let before = self.rivals.evidence.filter(|before| now.since(before.at) < SUSPECTED);
         let base = before.map_or(base, |before| earlier(before.base, base));
-        self.rivals.evidence = Some(Evidence { base, at: now });
+        let soon = before.filter(|before| now.since(before.at) < SOON);
+        let times = soon.map_or(1, |before| before.times.saturating_add(1));
+        self.rivals.evidence = Some(Evidence { base, at: now, times });
     }
 
     /// Feedback came with the number of datagrams lost so far; returns whether there are more.
@@ -59,23 +68,28 @@ impl RateEstimator {
         phase: Duration,
     ) {
         let Rivals { evidence, lost_at, trusted_until, .. } = self.rivals;
-        let (Some(evidence), Some(lost_at)) = (evidence, lost_at) else { return };
-        let apart = now.since(evidence.at).max(now.since(lost_at));
-        if self.competes() || apart > TOGETHER || now < trusted_until {
+        let Some(evidence) = evidence else { return };
+        let lately = |at| now.since(at) <= TOGETHER;
+        let (is_lossy, is_again) = (lost_at.is_some_and(lately), evidence.times >= AGAIN);
+        let is_suspect = lately(evidence.at) && (is_lossy || is_again);
+        if self.competes() || !is_suspect || now < trusted_until {
             return;
         }
         let Some(base) = self.base().map(|base| earlier(base, evidence.base)) else { return };
         let queue = self.present_delay(least).map_or(0, |delay| after(delay, base));
         // Where delays vary a queue seems to come and go.
-        if f64::from(queue) < self.target(least) + CLEAR * self.noise {
+        let grown = if is_lossy { 0.0 } else { GROWN };
+        if f64::from(queue) < self.target(least) + grown + CLEAR * self.noise {
             return;
         }
         self.set_base(base);
         self.queue = queue;
         // If there is one other flow, half of what the path has carried before is fair.
-        let rate = self.rate.max(self.pace).max(self.rivals.peak() / 2.0);
+        let peak = self.rivals.peak();
+        let rate = self.rate.max(self.pace).max(peak / 2.0);
         self.rivals.competition = Some(Box::new(Competition {
             since: now,
+            peak,
             window: Window::new(now, rate * latest.as_secs_f64(), true),
             bytes: self.points.last().map_or(0, |last| last.bytes),
             most: self.queue,
@@ -102,12 +116,14 @@ impl RateEstimator {
         let target = self.target(least);
         let (queue, share) = (self.queue, 1.0 - self.pace / self.rate);
         let elapsed = now.since(self.updated).as_micros() as f64;
+        let Some(competition) = &self.rivals.competition else { return };
+        let least_share = self.least_share(competition);
         let Some(competition) = &mut self.rivals.competition else { return };
         let busy = sample.is_some_and(|sample| sample.busy);
         let bytes = self.points.last().map_or(0, |last| last.bytes);
         let arrived = bytes.saturating_sub(std::mem::replace(&mut competition.bytes, bytes)) as f64;
         if lost {
-            competition.window.on_loss(now, latest);
+            competition.window.on_loss(now, latest, least_share * latest.as_secs_f64());
         } else if busy {
             competition.window.on_delivered(now, arrived, latest);
         }

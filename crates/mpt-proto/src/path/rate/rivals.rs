@@ -8,8 +8,19 @@ use crate::time::Instant;
 /// Two failed drains and a loss are no further apart.
 pub(super) const TOGETHER: Duration = Duration::from_secs(5);
 
+/// No route becomes longer so many times, each so soon after the last time, and by so many microseconds in all: a queue grows, although
+/// nothing is lost yet. Two tunnels on one link keep no more than half of that there.
+pub(super) const AGAIN: u8 = 3;
+pub(super) const SOON: Duration = Duration::from_secs(2);
+pub(super) const GROWN: f64 = 20_000.0;
+
 /// The least delay from before the first failed drain counts for so long after the last one.
 pub(super) const SUSPECTED: Duration = Duration::from_secs(30);
+
+/// A path that competes does not give way below this share of what it carried alone, half of what is fair beside one other flow,
+/// as long as this share of what it sends at the most is lost.
+pub(super) const SHARE: f64 = 0.25;
+pub(super) const SMALL_LOSS: f64 = 0.02;
 
 /// The queue is nearly empty at this share of its greatest length, which is one of so many round trips.
 pub(super) const EMPTY: f64 = 0.1;
@@ -96,11 +107,15 @@ pub(super) struct Evidence {
     pub(super) base: u32,
     /// When the last one failed.
     pub(super) at: Instant,
+    /// How many times the route seemed longer, each soon after the last time.
+    pub(super) times: u8,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Competition {
     pub(super) since: Instant,
+    /// What the path carried at the most before, in bytes per second.
+    pub(super) peak: f64,
     pub(super) window: Window,
     /// Bytes that had arrived by the last feedback.
     pub(super) bytes: u64,

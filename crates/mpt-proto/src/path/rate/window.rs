@@ -68,16 +68,22 @@ impl Window {
         self.size = (self.size + (target - self.size) / self.size * count).max(self.reno);
     }
 
-    /// Something was lost. All losses of one round trip are one event. Returns whether it is a new one.
-    pub(super) fn on_loss(&mut self, now: Instant, round_trip: Duration) -> bool {
+    /// Something was lost. All losses of one round trip are one event. The window does not fall below `floor` bytes. Returns whether it is
+    /// a new one.
+    pub(super) fn on_loss(&mut self, now: Instant, round_trip: Duration, floor: f64) -> bool {
         if self.reduced_at.is_some_and(|at| now.since(at) < round_trip) {
             return false;
         }
-        (self.reduced_at, self.starts) = (Some(now), false);
+        self.reduced_at = Some(now);
+        let floor = (floor / SEGMENT).max(LEAST);
+        if self.size <= floor {
+            return true;
+        }
+        self.starts = false;
         // It gives way further if it had not even recovered (section 4.7).
         let recovered = self.size >= self.plateau;
         self.plateau = if recovered { self.size } else { self.size * (1.0 + BETA) / 2.0 };
-        self.size = (self.size * BETA).max(LEAST);
+        self.size = (self.size * BETA).max(floor);
         self.epoch = None;
         true
     }
@@ -104,9 +110,9 @@ mod tests {
     fn it_is_back_after_the_cubic_time_and_flat_there() {
         let mut window = Window::new(Instant::ZERO, 640.0 * SEGMENT, false);
         let at = Instant::ZERO + Duration::from_secs(99);
-        assert!(window.on_loss(at, ROUND_TRIP));
+        assert!(window.on_loss(at, ROUND_TRIP, 0.0));
         assert!((window.size - 448.0).abs() < 1e-9);
-        assert!(!window.on_loss(at + ROUND_TRIP / 2, ROUND_TRIP), "the same event");
+        assert!(!window.on_loss(at + ROUND_TRIP / 2, ROUND_TRIP, 0.0), "the same event");
         // K = cbrt(0.3 * 640 / 0.4) s = 7.83 s = 157 round trips.
         let sizes = grow(&mut window, 300);
         let back = sizes.iter().position(|&size| size >= 0.995 * 640.0).unwrap();
@@ -117,20 +123,36 @@ mod tests {
     #[test]
     fn one_that_starts_doubles_until_something_is_lost() {
         let mut window = Window::new(Instant::ZERO, 10.0 * SEGMENT, true);
-        assert!(!window.on_loss(Instant::ZERO + ROUND_TRIP / 2, ROUND_TRIP), "of what was before");
+        assert!(
+            !window.on_loss(Instant::ZERO + ROUND_TRIP / 2, ROUND_TRIP, 0.0),
+            "of what was before"
+        );
         assert_eq!(grow(&mut window, 3), [20.0, 40.0, 80.0]);
-        assert!(window.on_loss(Instant::ZERO + Duration::from_secs(101), ROUND_TRIP));
+        assert!(window.on_loss(Instant::ZERO + Duration::from_secs(101), ROUND_TRIP, 0.0));
         assert!(grow(&mut window, 3)[2] < 80.0);
+    }
+
+    #[test]
+    fn it_does_not_give_way_below_its_floor() {
+        let mut window = Window::new(Instant::ZERO, 100.0 * SEGMENT, true);
+        let [one, two, three] = [1, 2, 3].map(|second| Instant::ZERO + Duration::from_secs(second));
+        window.on_loss(one, ROUND_TRIP, 120.0 * SEGMENT);
+        window.on_delivered(one, 30.0 * SEGMENT, ROUND_TRIP);
+        assert!((window.size - 130.0).abs() < 1e-9, "it still starts: {}", window.size);
+        window.on_loss(two, ROUND_TRIP, 120.0 * SEGMENT);
+        assert!((window.size - 120.0).abs() < 1e-9, "{}", window.size);
+        window.on_loss(three, ROUND_TRIP, 0.0);
+        assert!((window.size - 84.0).abs() < 1e-9, "{}", window.size);
     }
 
     #[test]
     fn a_small_one_grows_at_least_as_renos() {
         let mut window = Window::new(Instant::ZERO, 10.0 * SEGMENT, false);
-        window.on_loss(Instant::ZERO + ROUND_TRIP, ROUND_TRIP);
+        window.on_loss(Instant::ZERO + ROUND_TRIP, ROUND_TRIP, 0.0);
         let sizes = grow(&mut window, 21);
         assert!(sizes[20] > 7.0 + 20.0 * 0.529 * 0.9, "{}", sizes[20]);
         for second in 2..50 {
-            window.on_loss(Instant::ZERO + Duration::from_secs(second), ROUND_TRIP);
+            window.on_loss(Instant::ZERO + Duration::from_secs(second), ROUND_TRIP, 0.0);
         }
         assert!((window.size - LEAST).abs() < 1e-9);
     }

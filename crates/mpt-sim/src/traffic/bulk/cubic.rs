@@ -13,6 +13,12 @@ const BETA: f64 = 0.7;
 /// How fast the window grows, in packets per cubic second (RFC 9438 section 5.1).
 const C: f64 = 0.4;
 
+/// HyStart accepts a rise of the round trip by an eighth, within these bounds, in each round (RFC 9406 section 4.3).
+const RISE: [Duration; 2] = [Duration::from_millis(4), Duration::from_millis(16)];
+
+/// So many round trips of a round tell.
+const SAMPLES: u32 = 8;
+
 /// A congestion window, in packets.
 #[derive(Clone, Debug)]
 pub struct Cubic {
@@ -22,6 +28,19 @@ pub struct Cubic {
     greatest: f64,
     /// The growth since then, once it has begun.
     epoch: Option<Epoch>,
+    hystart: Option<HyStart>,
+}
+
+/// Ends slow start when the round trip rises, as Linux does (RFC 9406; what that leaves out, the conservative slow start, Linux
+/// leaves out as well).
+#[derive(Clone, Copy, Debug, Default)]
+struct HyStart {
+    /// The round ends when this transmission is answered.
+    ends: u64,
+    /// The least round trip of all, and of this round, of so many.
+    least: Option<Duration>,
+    of_round: Option<Duration>,
+    samples: u32,
 }
 
 /// One stretch of growth without loss.
@@ -39,11 +58,24 @@ struct Epoch {
 impl Default for Cubic {
     fn default() -> Self {
         let (window, slow_start_below) = (INITIAL_WINDOW, f64::INFINITY);
-        Self { window, slow_start_below, greatest: 0.0, epoch: None }
+        Self { window, slow_start_below, greatest: 0.0, epoch: None, hystart: None }
     }
 }
 
 impl Cubic {
+    /// The same with HyStart.
+    pub fn with_hystart() -> Self {
+        Self { hystart: Some(HyStart::default()), ..Self::default() }
+    }
+
+    /// Transmission `answered` took this round trip, `next` being the next transmission.
+    pub fn on_round_trip(&mut self, answered: u64, next: u64, sample: Duration) {
+        let Some(hystart) = &mut self.hystart else { return };
+        if hystart.rises(answered, next, sample) && self.window < self.slow_start_below {
+            self.slow_start_below = self.window;
+        }
+    }
+
     /// How many packets may be in flight; at least one.
     pub fn window(&self) -> f64 {
         self.window
@@ -90,6 +122,20 @@ impl Cubic {
         }
         self.window = 1.0;
         self.epoch = None;
+    }
+}
+
+impl HyStart {
+    /// Whether slow start has gone far enough.
+    fn rises(&mut self, answered: u64, next: u64, sample: Duration) -> bool {
+        if answered >= self.ends {
+            (self.ends, self.of_round, self.samples) = (next, None, 0);
+        }
+        let least = self.least.map_or(sample, |least| least.min(sample));
+        let of_round = self.of_round.map_or(sample, |least| least.min(sample));
+        (self.least, self.of_round) = (Some(least), Some(of_round));
+        self.samples += 1;
+        self.samples >= SAMPLES && of_round > least + (least / 8).clamp(RISE[0], RISE[1])
     }
 }
 
