@@ -164,8 +164,10 @@ fn told(folder: &Folder, record: &Record, subnets: &Subnets) -> Result<String> {
         "firewall: datagrams to UDP port {} must reach this host, through a router or a cloud's firewall, too\n",
         record.port
     ));
-    text.push_str(if record.internet {
+    text.push_str(if record.internet && record.service {
         "Internet: clients reach it through this host, which forwards and masquerades their packets as long as the daemon runs\n"
+    } else if record.internet {
+        "Internet: clients reach it through this host from `mpt host apply` on, which has it forward and masquerade their packets\n"
     } else {
         "Internet: clients reach this host only; for `mpt join --everything` set up forwarding and masquerading, or run `mpt leave`, then `mpt init --internet`\n"
     });

@@ -69,15 +69,16 @@ pub(super) fn control(folder: &Folder) -> String {
 
 /// How the daemon is started where systemd does not do it.
 pub(super) fn how_to_start(folder: &Folder, record: &Record) -> String {
-    let beside = if record.internet || record.everything {
-        format!(
-            "; after its start and after its end, `mpt host apply{0}` and `mpt host restore{0}`",
-            folder.option()
-        )
-    } else {
-        String::new()
+    let what = match (record.internet, record.everything) {
+        (true, _) => "the clients have no Internet",
+        (_, true) => "this host does not send everything through the tunnel",
+        _ => return format!("to start: mpt run {}\n", folder.config().display()),
     };
-    format!("to start: mpt run {}{beside}\n", folder.config().display())
+    format!(
+        "to start: mpt run {}\nonce it runs: mpt host apply{1}, without which {what}\nafter its end: mpt host restore{1}\n",
+        folder.config().display(),
+        folder.option()
+    )
 }
 
 /// Whether the configuration that was written is one.

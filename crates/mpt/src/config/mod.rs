@@ -225,13 +225,14 @@ fn settings(document: &DeTable<'_>, problems: &mut Problems) -> Option<Settings>
     for table in tables.iter().flatten() {
         tunnels.push(tunnel::read(table, &mut distinct, problems));
     }
-    if tables.is_some_and(|tables| tables.is_empty()) {
+    // A key that is not known may be a tunnel under a wrong name.
+    let is_known = root.finish(problems);
+    if is_known && tables.is_some_and(|tables| tables.is_empty()) {
         problems.push(
             Problem::new("the file has no tunnel", 0..0)
                 .help("add a `[[tunnel]]` with `name`, `addresses` and a `[[tunnel.connection]]`"),
         );
     }
-    root.finish(problems);
     distinct.finish(problems);
     Some(Settings {
         control: control?,

@@ -166,16 +166,19 @@ impl<'t> Table<'t> {
         tables
     }
 
-    /// PathUpdates every key that such a table does not have.
-    pub(super) fn finish(&self, problems: &mut Problems) {
+    /// Reports every key that such a table does not have; returns whether there is none.
+    pub(super) fn finish(&self, problems: &mut Problems) -> bool {
         let known = self.keys.names();
+        let mut all_known = true;
         for (key, _) in self.entries.iter() {
             if !known.contains(&key.get_ref().as_ref()) {
+                all_known = false;
                 let title = format!("unknown key `{}` in {}", key.get_ref(), self.keys.title());
                 let help = self.keys.remedy(key.get_ref(), self.all);
                 problems.push(Problem::new(title, key.span()).label("unknown key").help(help));
             }
         }
+        all_known
     }
 
     fn below(&self, keys: &'static Keys, entries: &'t DeTable<'t>, span: Range<usize>) -> Self {

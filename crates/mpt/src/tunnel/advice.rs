@@ -1,4 +1,4 @@
-//! Warnings about the host when networks are routed into a tunnel.
+//! What is said of the host when networks are routed into a tunnel.
 //!
 //! Nothing here is an error: the host may not forward because nobody is behind it, and a host that filters
 //! strictly may have routes to the peers. But packets that vanish for these reasons are hard to find.
@@ -10,22 +10,27 @@ use crate::config::{self, Prefix};
 /// Strict reverse path filtering (RFC 3704 section 2.2), in the numbers of `rp_filter`.
 const STRICT: u8 = 1;
 
+/// What keeps other hosts from these networks, each with the command that changes it. Most hosts with a tunnel have nobody behind
+/// them.
+pub(super) fn for_others<'c>(
+    networks: impl Iterator<Item = &'c Prefix> + Clone,
+) -> impl Iterator<Item = String> {
+    let any = move |v4: bool| networks.clone().any(|network| network.addr.is_ipv4() == v4);
+    let forwarding = [(true, "net.ipv4.ip_forward"), (false, "net.ipv6.conf.all.forwarding")];
+    let is_off = move |&(v4, key): &(bool, &str)| any(v4) && setting(key) == Some(0);
+    forwarding.into_iter().filter(is_off).map(|(_, key)| {
+        format!("if hosts behind this one are to use the tunnel, too: `sysctl -w {key}=1`")
+    })
+}
+
 /// What stands in the way of these networks, each with the command that fixes it. Nothing is said
 /// about what cannot be found out.
-pub(super) fn about<'c>(
-    networks: impl Iterator<Item = &'c Prefix> + Clone,
+pub(super) fn for_this_host<'c>(
+    mut networks: impl Iterator<Item = &'c Prefix>,
     connections: impl Iterator<Item = &'c config::Connection>,
 ) -> Vec<String> {
-    let any = |v4: bool| networks.clone().any(|network| network.addr.is_ipv4() == v4);
-    let forwarding = [(true, "net.ipv4.ip_forward"), (false, "net.ipv6.conf.all.forwarding")];
-    let mut advice: Vec<String> = forwarding
-        .into_iter()
-        .filter(|&(v4, key)| any(v4) && setting(key) == Some(0))
-        .map(|(_, key)| {
-            format!("packets of hosts behind this one are not forwarded: `sysctl -w {key}=1`")
-        })
-        .collect();
-    if networks.clone().any(|network| network.len == 0 && network.addr.is_ipv4()) {
+    let mut advice = Vec::new();
+    if networks.any(|network| network.len == 0 && network.addr.is_ipv4()) {
         for connection in connections {
             let filtered = connection.paths.iter().filter_map(|path| {
                 let interface = path.interface.as_deref()?;

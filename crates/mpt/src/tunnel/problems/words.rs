@@ -183,7 +183,9 @@ fn handshake(host: IpAddr, reason: Drop) -> (String, String) {
     match reason {
         Drop::HandshakeMac => (
             format!("{host} takes this host for one with another public key"),
-            "set `public_key` there to what `mpt pubkey` prints for `private_key_file` here".into(),
+            "set `public_key` there to what `mpt pubkey` prints for `private_key_file` here, or join here with a new \
+             invitation of it"
+                .into(),
         ),
         Drop::HandshakeUnknown => (
             format!("{host} has a public key that no connection here has"),

@@ -616,10 +616,16 @@ impl Reconciler {
         let settings = self.with_found_paths(&settings, netmon, now);
         let connections = settings.connections.iter();
         let networks = connections.clone().flat_map(|connection| &connection.networks);
-        let advice = advice::about(networks, connections);
-        for text in advice.iter().filter(|text| !self.advice.contains(text)) {
-            tracing::warn!(tunnel = self.settings.name, "{text}");
+        let (tunnel, told) = (&self.settings.name, |text: &String| self.advice.contains(text));
+        let for_others: Vec<String> = advice::for_others(networks.clone()).collect();
+        for text in for_others.iter().filter(|text| !told(text)) {
+            tracing::info!(tunnel, "{text}");
         }
+        let mut advice = advice::for_this_host(networks, connections);
+        for text in advice.iter().filter(|text| !told(text)) {
+            tracing::warn!(tunnel, "{text}");
+        }
+        advice.extend(for_others);
         self.advice = advice;
     }
 
