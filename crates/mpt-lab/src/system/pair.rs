@@ -184,7 +184,12 @@ fn waiting_paths(daemon: &str, status: &Status) -> Vec<String> {
         .filter_map(|(connection, path)| {
             let stage = path.to_peer.as_ref().and_then(|direction| direction.stage.as_deref());
             let does = match (path.state.as_str(), stage) {
-                ("up", _) if connection.framing == NO_SESSION => "without a session",
+                // Where plain framing is used until there is one, there is a reason for it.
+                ("up", _)
+                    if connection.framing == NO_SESSION || connection.framing_reason.is_some() =>
+                {
+                    "without a session"
+                }
                 ("up", Some("trains")) => "being measured",
                 ("up", _) => return None,
                 (state, _) => state,
@@ -251,6 +256,14 @@ mod tests {
         assert_eq!(waiting_paths("left", &status), ["`p0` of left is being measured"]);
         status.tunnels[0].connections[0].framing = "none".into();
         assert_eq!(waiting_paths("left", &status).len(), 2, "without a session");
+        let connection = &mut status.tunnels[0].connections[0];
+        connection.framing = "plain".into();
+        connection.framing_reason = Some("no session with the peer has begun yet".into());
+        assert_eq!(
+            waiting_paths("left", &status).len(),
+            2,
+            "plain framing until there is a session"
+        );
     }
 
     /// A sender that sent, and a receiver that received, these numbers of packets on two paths.
