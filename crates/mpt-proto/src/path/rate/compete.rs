@@ -3,8 +3,8 @@
 //! A pace that holds the queue short yields to a flow that ends only where the queue does: to such a flow less traffic is room.
 //! What betrays it: less is sent than the path delivers, and q does not fall (a *failed drain*). A longer route looks the same, so two
 //! of these have the present delay taken for the least one. If something is lost at that time as well, or the route becomes longer again
-//! and again, somebody else fills a queue, and the path *competes*: it is sent on as one flow of CUBIC would be, with the window over the round trip as its pace
-//! (the idea is Copa's: Arun and Balakrishnan, Copa: Practical Delay-Based Congestion Control for the Internet, NSDI 2018).
+//! and again, somebody else fills a queue, and the path *competes*: it is sent on as one flow of CUBIC would be, with the window over
+//! the round trip as its pace (the idea is Copa's: Arun and Balakrishnan, Copa: Practical Delay-Based Congestion Control for the Internet, NSDI 2018).
 //!
 //! That ends when the queue has been nearly empty once in five round trips, as no loss-based flow leaves it; or when it twice falls
 //! by as much as it must if nobody else is there, after less was sent for a round trip.

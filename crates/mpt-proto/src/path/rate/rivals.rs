@@ -9,7 +9,7 @@ use crate::time::Instant;
 pub(super) const TOGETHER: Duration = Duration::from_secs(5);
 
 /// No route becomes longer so many times, each so soon after the last time, and by so many microseconds in all: a queue grows, although
-/// nothing is lost yet. Two tunnels on one link keep no more than half of that there.
+/// nothing is lost yet. Two tunnels on one link keep up to 18 ms there.
 pub(super) const AGAIN: u8 = 3;
 pub(super) const SOON: Duration = Duration::from_secs(2);
 pub(super) const GROWN: f64 = 20_000.0;
