@@ -102,14 +102,13 @@ fn a_queue_that_is_too_short_to_be_seen_does_not_overflow_for_long() {
         let got = of_each(std::array::from_fn::<u64, 11, _>(|it| it as u64 + 1), |seed| {
             outcome_of(*seed, &wires, load)
         });
-        // By chance some go on to overflow: they are said to be random once what is lost in a test is.
         let median = |mut of: [f64; 11]| {
             of.sort_by(f64::total_cmp);
             of[5]
         };
-        let carried = median(got.each_ref().map(|it| it.carried));
-        let lost = median(got.each_ref().map(|it| it.lost));
-        assert!(carried >= 0.85 && lost <= 0.04, "{load:?}: {carried}, {lost}: {got:?}");
+        let carried = got.each_ref().map(|it| it.carried);
+        assert!(median(carried) >= 0.9 && carried.iter().all(|it| *it >= 0.5), "{load:?}: {got:?}");
+        assert!(got.iter().all(|it| it.lost <= 0.05), "{load:?}: {got:?}");
     }
 }
 

@@ -5,13 +5,17 @@ use std::time::Duration;
 use super::points::{Point, after};
 use crate::time::Instant;
 
-/// So much is suspect, if so many were lost. Where delays vary it is more, as what is late counts as lost for a while.
+/// So much is suspect, if so many were lost. Where delays vary it is more, as what is late counts as lost for a while: up to the second
+/// where they exceed the least one by so much on average.
 pub(super) const SUSPECT: [f64; 2] = [0.05, 0.08];
+pub(super) const VARIES: Duration = Duration::from_millis(6);
 pub(super) const LOST: f64 = 20.0;
 
 /// In a test so much of what arrives is sent, and less than this share of the loss that was suspect proves an excess.
+/// Less than the other share says that the test was of too much.
 pub(super) const BELOW: f64 = 0.95;
 pub(super) const PROVES: f64 = 1.0 / 3.0;
+pub(super) const LESS: f64 = 2.0 / 3.0;
 
 /// What is known of a path that has lost something.
 #[derive(Debug, Default)]
@@ -29,8 +33,8 @@ pub(super) enum State {
     #[default]
     Usual,
     /// No more than this is sent, to see what is lost of what was sent after `from`. It was `loss` before, and whether it was
-    /// `capped` then.
-    Test { most: f64, from: u32, loss: f64, capped: bool },
+    /// `capped` then. If that proves an excess, the cap begins to grow by the share `step`.
+    Test { most: f64, from: u32, loss: f64, step: f64, capped: bool },
     /// The path delivers no more than this. If it loses little, the cap grows by the share `step`.
     Capped { most: f64, step: f64 },
 }
@@ -63,13 +67,17 @@ impl Interval {
         self.lost / self.sent()
     }
 
+    /// What arrived, in bytes per second.
+    pub(super) fn rate(&self) -> f64 {
+        self.bytes * 1e6 / self.arrived.max(1.0)
+    }
+
     pub(super) fn is_suspect(&self, loss: f64) -> bool {
         self.loss() > loss && self.lost >= LOST
     }
 
     /// Less than what arrives, which was `recent` bytes per second at last, is to be sent after this path sequence.
-    pub(super) fn test(&self, recent: f64, from: u32, capped: bool) -> State {
-        let delivered = (self.bytes * 1e6 / self.arrived.max(1.0)).max(recent);
-        State::Test { most: BELOW * delivered, from, loss: self.loss(), capped }
+    pub(super) fn test(&self, [recent, step]: [f64; 2], from: u32, capped: bool) -> State {
+        State::Test { most: BELOW * self.rate().max(recent), from, loss: self.loss(), step, capped }
     }
 }

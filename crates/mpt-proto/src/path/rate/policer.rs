@@ -3,10 +3,12 @@
 //! There q never shows that more is sent than the link carries, so the pace goes on to exceed that, and the excess is lost. Loss alone
 //! says nothing, as links lose at random, too. So if much is lost, less is sent for a while than arrives. If hardly anything is lost
 //! then, the path is *capped*: it is sent on by what it was seen to deliver, and by a little more as long as little is lost.
+//!
+//! A path that is believed to carry more than it does is not kept busy by flows that lose, but what they send in bursts overflows it.
 
 use std::time::Duration;
 
-use super::excess::{BELOW, Excess, Interval, LOST, PROVES, SUSPECT, State};
+use super::excess::{BELOW, Excess, Interval, LESS, LOST, PROVES, SUSPECT, State, VARIES};
 use super::points::{Sample, after};
 use super::{Finding, RateEstimator, Stage};
 use crate::time::Instant;
@@ -18,9 +20,13 @@ const STANDS: f64 = 3.0;
 const WINDOW: [Duration; 2] = [Duration::from_millis(200), Duration::from_millis(500)];
 const LONGEST: Duration = Duration::from_secs(2);
 
-/// The cap grows by the first of these after a window in which no more than so much is lost, and by twice as much each time, up to the second.
-const STEP: [f64; 2] = [0.005, 0.16];
+/// The cap grows by the first of these after a window in which no more than so much is lost, and by twice as much each time, up to the last.
+/// It begins with the second if the path was not kept busy: what it delivered then is less than it can.
+const STEP: [f64; 3] = [0.005, 0.04, 0.16];
 const LITTLE: f64 = 0.01;
+
+/// It does not grow if less than this share of it was delivered.
+const USED: f64 = 0.8;
 
 /// A cap has no meaning any more above so many times the rate.
 const LOOSE: f64 = 1.25;
@@ -49,9 +55,15 @@ impl RateEstimator {
         if self.excess.is_none() && sample.lost == 0.0 {
             return;
         }
-        let suspect = SUSPECT[usize::from(self.is_jittery())];
-        // The highest of many samples that vary is too high.
-        let recent = if self.is_jittery() { 0.0 } else { sample.rate() };
+        let varies = self.spread().div_duration_f64(VARIES).min(1.0);
+        let suspect = SUSPECT[0] + (SUSPECT[1] - SUSPECT[0]) * varies;
+        let (recent, step) = match sample.busy {
+            // The highest of many samples that vary is too high.
+            true if self.is_jittery() => (0.0, STEP[0]),
+            true => (sample.rate(), STEP[0]),
+            false => (sample.rate() * (1.0 - sample.loss()), STEP[1]),
+        };
+        let is_sparse = self.is_sparse(sample, self.target(round_trip));
         let stands = self.competes() || f64::from(self.queue) > STANDS * self.target(round_trip);
         let Excess { state, window, before, trusted_until, trusted_for } =
             &mut **self.excess.get_or_insert_default();
@@ -60,9 +72,11 @@ impl RateEstimator {
             (*state, *window, *before) = (State::Usual, Interval::default(), None);
             return;
         }
-        // Of what does not fill a path little is lost, whatever it carries; and what a test is about has not arrived yet.
-        let awaited = matches!(state, State::Test { from, .. } if after(point.highest, *from) <= 0);
-        let counts = sample.busy && !awaited;
+        let counts = match state {
+            // What the test is about has not arrived yet; and of what does not fill a path little is lost, whatever that carries.
+            State::Test { from, .. } => sample.busy && after(point.highest, *from) > 0,
+            State::Usual | State::Capped { .. } => !is_sparse,
+        };
         let before = std::mem::replace(before, counts.then_some(point));
         let (true, Some(before)) = (counts, before) else { return };
         window.add(&before, &point);
@@ -72,7 +86,7 @@ impl RateEstimator {
         }
         match *state {
             State::Usual if window.is_suspect(suspect) && now >= *trusted_until => {
-                *state = window.test(recent, last, false);
+                *state = window.test([recent, step], last, false);
             }
             State::Usual if (1.0..LOST).contains(&window.lost) && window.length < LONGEST => return,
             State::Usual => {}
@@ -83,9 +97,9 @@ impl RateEstimator {
                 }
                 *state = State::Usual;
             }
-            State::Test { most, loss, capped, .. } if window.loss() < PROVES * loss => {
+            State::Test { most, loss, step, capped, .. } if window.loss() < PROVES * loss => {
                 let most = most / BELOW;
-                *state = State::Capped { most, step: STEP[0] };
+                *state = State::Capped { most, step };
                 *trusted_for = Duration::ZERO;
                 self.stage = Stage::Servo;
                 if !capped {
@@ -93,20 +107,29 @@ impl RateEstimator {
                     self.findings.push(now, Finding::Cut { from, to, loss });
                 }
             }
+            State::Test { loss, step, capped, .. } if window.loss() < LESS * loss => {
+                *state = window.test([0.0, step], last, capped);
+            }
             State::Test { .. } => {
                 *state = State::Usual;
                 *trusted_for = (*trusted_for * 2).clamp(TRUSTED[0], TRUSTED[1]);
                 *trusted_until = now + *trusted_for;
             }
             State::Capped { .. } if window.is_suspect(suspect) => {
-                *state = window.test(recent, last, true)
+                *state = window.test([recent, step], last, true)
             }
+            State::Capped { most, .. }
+                if window.loss() <= LITTLE && window.rate() < USED * most => {}
             State::Capped { most, .. } if most > LOOSE * self.rate => *state = State::Usual,
             State::Capped { most, step } if window.loss() <= LITTLE => {
                 let most = most * (1.0 + step);
-                *state = State::Capped { most, step: (2.0 * step).min(STEP[1]) };
+                *state = State::Capped { most, step: (2.0 * step).min(STEP[2]) };
             }
-            State::Capped { most, .. } => *state = State::Capped { most, step: STEP[0] },
+            State::Capped { most, step } => {
+                // The cap may have grown by what is lost.
+                let less = if step > STEP[0] { window.loss() } else { 0.0 };
+                *state = State::Capped { most: most * (1.0 - less), step: STEP[0] };
+            }
         }
         *window = Interval::default();
         if let Some(most) = self.most() {
@@ -129,6 +152,17 @@ mod tests {
 
     /// What the pace gives is sent for so many milliseconds, and so much of it is lost, as a function of that.
     fn send(path: &mut RateEstimator, millis: u32, queue: i32, loss: impl Fn(f64) -> f64) {
+        send_in(path, millis, queue, true, loss);
+    }
+
+    /// The same, and whether the path is kept busy all the time.
+    fn send_in(
+        path: &mut RateEstimator,
+        millis: u32,
+        queue: i32,
+        busy: bool,
+        loss: impl Fn(f64) -> f64,
+    ) {
         for _ in 0..millis / 10 {
             let now = path.updated + 10 * MS;
             let pace = path.most().unwrap_or(path.pace).min(path.pace);
@@ -144,8 +178,7 @@ mod tests {
             path.points.push(point, false);
             path.queue = queue;
             let (bytes, packets) = ((sent - lost) * 1000.0, sent - lost);
-            let sample =
-                Sample { sent: 10_000.0, arrived: 10_000.0, bytes, packets, lost, busy: true };
+            let sample = Sample { sent: 10_000.0, arrived: 10_000.0, bytes, packets, lost, busy };
             path.look_for_excess(now, &sample, 20 * MS, point.highest);
             path.updated = now;
         }
@@ -171,6 +204,44 @@ mod tests {
         send(&mut path, 2000, 0, policed);
         send(&mut path, 10_000, 0, |_| 0.0);
         assert!(path.most().is_none_or(|most| most > 3.1e6), "{:?}", path.most());
+    }
+
+    #[test]
+    fn what_is_lost_of_bursts_is_suspect_too() {
+        let mut path = path();
+        send_in(&mut path, 400, 0, false, policed);
+        assert!(path.most().is_some_and(|most| most < 2.5e6), "a test: {:?}", path.most());
+        send(&mut path, 400, 0, policed);
+        assert!(path.findings.iter().any(|found| matches!(found.what, Finding::Cut { .. })));
+    }
+
+    #[test]
+    fn a_cap_that_is_used_grows_although_the_path_is_not_kept_busy() {
+        let mut path = path();
+        send(&mut path, 2000, 0, policed);
+        send_in(&mut path, 10_000, 0, false, |_| 0.0);
+        assert!(path.most().is_none_or(|most| most > 3.1e6), "{:?}", path.most());
+    }
+
+    #[test]
+    fn what_a_cap_grew_by_is_taken_back_if_it_is_lost() {
+        let mut path = path();
+        send(&mut path, 2000, 0, policed);
+        let state = State::Capped { most: 2.6e6, step: STEP[2] };
+        path.excess.as_mut().expect("something was lost").state = state;
+        send(&mut path, 600, 0, policed);
+        assert!(path.most().is_some_and(|most| most < 2.55e6), "{:?}", path.most());
+    }
+
+    #[test]
+    fn a_test_of_too_much_is_followed_by_another() {
+        let mut path = path();
+        send(&mut path, 210, 0, |_| 0.6);
+        assert!(path.most().is_some(), "a test");
+        send(&mut path, 210, 0, |_| 0.3);
+        assert!(path.most().is_some(), "another one");
+        send(&mut path, 210, 0, |_| 0.28);
+        assert_eq!(path.most(), None, "it does not help");
     }
 
     #[test]
