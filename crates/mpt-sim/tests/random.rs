@@ -255,8 +255,8 @@ const SPARE_SAVED: f64 = (512 << 10) as f64;
 /// The most memory of a connection at either half, in bytes: none of its stores has more.
 const MOST_MEMORY: usize = 8 << 20;
 
-/// When nothing is on its way any more, also where a link has carried a fourth of what was sent into it.
-const QUIET: Instant = Instant::from_nanos(20_000_000_000);
+/// When nothing is on its way any more, also where the last path that is left brings ten packets per second.
+const QUIET: Instant = Instant::from_nanos(30_000_000_000);
 
 /// A world in which everything has happened.
 struct Run {
