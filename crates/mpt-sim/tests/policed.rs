@@ -108,7 +108,8 @@ fn a_queue_that_is_too_short_to_be_seen_does_not_overflow_for_long() {
         };
         let carried = got.each_ref().map(|it| it.carried);
         assert!(median(carried) >= 0.9 && carried.iter().all(|it| *it >= 0.5), "{load:?}: {got:?}");
-        assert!(got.iter().all(|it| it.lost <= 0.05), "{load:?}: {got:?}");
+        let lost = got.each_ref().map(|it| it.lost);
+        assert!(median(lost) <= 0.04 && lost.iter().all(|it| *it <= 0.05), "{load:?}: {got:?}");
     }
 }
 

@@ -63,8 +63,9 @@ impl RateEstimator {
             true => (sample.rate(), STEP[0]),
             false => (sample.rate() * (1.0 - sample.loss()), STEP[1]),
         };
-        let is_sparse = self.is_sparse(sample, self.target(round_trip));
-        let stands = self.competes() || f64::from(self.queue) > STANDS * self.target(round_trip);
+        let target = self.target(round_trip);
+        let is_sparse = self.is_sparse(sample, target);
+        let stands = self.competes() || f64::from(self.queue) > STANDS * target;
         let Excess { state, window, before, trusted_until, trusted_for } =
             &mut **self.excess.get_or_insert_default();
         if stands {
