@@ -1,12 +1,17 @@
 //! The figures of a run, by name, in the units of the experiment's file.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
+use super::flow::milliseconds;
 use super::{
     BesideRecord, DaemonRecord, FlowRecord, Measured, Processor, RivalRecord, Run, StreamRecord,
 };
 use crate::results::Figure;
 use crate::traffic::spread::Spread;
+
+/// A gap in reception is an event's if it ends so soon after that.
+const AFTER_EVENT: Duration = Duration::from_secs(1);
 
 /// The names of all figures, sorted.
 pub const FIGURES: &[&str] = &[
@@ -35,6 +40,7 @@ pub const FIGURES: &[&str] = &[
     "download_seconds",
     "dropped_calls",
     "efficiency",
+    "event_gap_ms",
     "event_second_mos",
     "extra_share",
     "gain",
@@ -137,6 +143,11 @@ fn of_run(run: &Run) -> Vec<(&'static str, f64)> {
     if !run.events.is_empty() {
         add("lost_packets", run.flow.order.map(|order| order.lost as f64));
     }
+    let gaps = run.events.iter().filter_map(|event| {
+        let at = Duration::from_secs_f64(event.at);
+        Some(run.flow.series.as_ref()?.longest_gap(at, at + AFTER_EVENT))
+    });
+    add("event_gap_ms", gaps.max().map(milliseconds));
     // The change that was followed worst.
     let settling = || run.events.iter().filter_map(|event| event.settling);
     add("settling_seconds", settling().map(|one| one.seconds).reduce(f64::max));
@@ -235,7 +246,9 @@ fn of_processor(processor: &Processor, add: &mut impl FnMut(&'static str, Option
 
 #[cfg(test)]
 mod tests {
+    use super::super::EventRecord;
     use super::*;
+    use crate::traffic::series::Series;
 
     fn run(goodput: f64) -> Run {
         let flow = FlowRecord {
@@ -277,6 +290,27 @@ mod tests {
         assert_eq!(figures["cpu_seconds_per_gigabit"].median, 4.0);
         assert_eq!(figures["cpu_left_percent"].median, 20.0);
         assert!(!figures.contains_key("efficiency"), "what is no number is no figure");
+    }
+
+    #[test]
+    fn the_gap_of_an_event_is_that_of_the_second_after_it() {
+        // Something arrives each 100 ms, but nothing for 400 ms twice: while a link fails, and long before.
+        let mut series = Series::new(Duration::from_secs(6));
+        for tenth in (0..60).filter(|tenth| !matches!(tenth, 10..17 | 31..34)) {
+            series.on_delivery(Duration::from_millis(100 * tenth), 1000);
+        }
+        series.finish();
+        let flow = FlowRecord::of_series(series, Duration::from_millis(500));
+        let (link, change) = ("one".to_owned(), "cut".to_owned());
+        let (before_mbps, leave_seconds, return_seconds, settling) = (0.0, None, None, None);
+        let at = 3.0;
+        let event =
+            EventRecord { link, change, at, before_mbps, leave_seconds, return_seconds, settling };
+        let events = vec![event];
+        let runs = vec![Run { flow, events, ..Run::default() }].into();
+        let figures = figures(&Measured { runs, ..Measured::default() }, 1.0);
+        assert_eq!(figures["event_gap_ms"].median, 400.0);
+        assert_eq!(figures["longest_gap_ms"].median, 800.0);
     }
 
     #[test]
