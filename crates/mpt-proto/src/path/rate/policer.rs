@@ -16,9 +16,11 @@ use crate::time::Instant;
 /// A path has a queue if q is so many times its target.
 const STANDS: f64 = 3.0;
 
-/// A window is so long, and a round trip at least; one of a path that is capped is longer. Until something is suspect it may become so long.
+/// A window is so long, and a round trip at least; one of a path that is capped is longer. Until something is suspect it may become so long,
+/// and where a path is capped so long.
 const WINDOW: [Duration; 2] = [Duration::from_millis(200), Duration::from_millis(500)];
 const LONGEST: Duration = Duration::from_secs(2);
+const CAPPED: Duration = Duration::from_secs(8);
 
 /// The cap grows by the first of these after a window in which no more than so much is lost, and by twice as much each time, up to the last.
 /// It begins with the second if the path was not kept busy: what it delivered then is less than it can.
@@ -115,6 +117,15 @@ impl RateEstimator {
                 *state = State::Usual;
                 *trusted_for = (*trusted_for * 2).clamp(TRUSTED[0], TRUSTED[1]);
                 *trusted_until = now + *trusted_for;
+            }
+            // So little is sent that it takes long until much is lost.
+            State::Capped { step, .. }
+                if step == STEP[0] && window.loss() > suspect && window.lost < LOST =>
+            {
+                if window.length < CAPPED {
+                    return;
+                }
+                *state = State::Usual;
             }
             State::Capped { .. } if window.is_suspect(suspect) => {
                 *state = window.test([recent, step], last, true)
@@ -232,6 +243,31 @@ mod tests {
         path.excess.as_mut().expect("something was lost").state = state;
         send(&mut path, 600, 0, policed);
         assert!(path.most().is_some_and(|most| most < 2.55e6), "{:?}", path.most());
+    }
+
+    /// Each 100 ms three datagrams arrive, and each fifth time one is lost: in half a second that is too few to be suspect.
+    #[test]
+    fn a_cap_ends_where_too_little_is_sent_to_judge_what_is_lost() {
+        let mut path = RateEstimator { rate: 30e3, ..path() };
+        let state = State::Capped { most: 30e3, step: STEP[0] };
+        path.excess = Some(Box::new(Excess { state, ..Excess::default() }));
+        let mut capped = Duration::ZERO;
+        for tenth in 0..150 {
+            let now = path.updated + 100 * MS;
+            let mut point = path.points.last().copied().unwrap_or_default();
+            let lost = u32::from(tenth % 5 == 0);
+            (point.at, point.arrived) = (now, point.arrived.wrapping_add(100_000));
+            (point.lost, point.packets) = (point.lost + lost, point.packets + 3);
+            (point.bytes, point.highest) = (point.bytes + 3000, point.highest + 3 + lost);
+            path.points.push(point, false);
+            let (sent, lost) = (100_000.0, f64::from(lost));
+            let sample =
+                Sample { sent, arrived: sent, bytes: 3000.0, packets: 3.0, lost, busy: true };
+            path.look_for_excess(now, &sample, 20 * MS, point.highest);
+            path.updated = now;
+            capped += if path.most().is_some() { 100 * MS } else { Duration::ZERO };
+        }
+        assert!((CAPPED..CAPPED + LONGEST).contains(&capped), "{capped:?}");
     }
 
     #[test]
