@@ -9,8 +9,9 @@
 use std::time::Duration;
 
 use crate::links::{
-    self, at, believed, bytes, carried, links_of, pair, plan, stream_between, wire,
+    self, at, believed, bytes, carried, links_of, lossy, pair, plan, stream_between, wire,
 };
+use mpt_proto::{PathId, RateStage};
 use mpt_sim::profile::Profile;
 use mpt_sim::traffic::bulk::Sender;
 use mpt_sim::world::pair::{Pair, PairPlan};
@@ -384,5 +385,25 @@ fn a_route_that_becomes_longer_is_learnt_where_delays_vary() {
                 believed(&pair, 2)
             );
         }
+    }
+}
+
+/// A longer route and a loss look like somebody who fills a queue, but where losses are usual they say nothing.
+#[test]
+fn a_longer_route_that_loses_at_random_has_no_rival() {
+    for seed in 1..4 {
+        let wires = [lossy(wire(20, 20), 0.03)];
+        let mut pair = Pair::new(seed, &plan(&wires)).expect("a plan the core accepts");
+        stream_between(&mut pair, 30_000, 7001, [1000, 1_000_000]);
+        pair.world.run_until(at(6000));
+        let first = pair.wires[0];
+        pair.world.set_profile(first, Direction::There, lossy(wire(20, 35), 0.03));
+        for millis in (6000..16_000).step_by(50) {
+            pair.world.run_until(at(millis));
+            let standing = pair.connection(pair.left).standing(pair.world.now(), PathId(0));
+            let stage = standing.expect("it is paced").stage;
+            assert_ne!(stage, RateStage::Competing, "seed {seed}, after {millis} ms");
+        }
+        assert!(believed(&pair, 1)[0].0 > 17.0, "seed {seed}: {:?}", believed(&pair, 1));
     }
 }

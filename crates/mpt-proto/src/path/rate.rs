@@ -284,7 +284,7 @@ impl RateEstimator {
         let round_trip = round_trip.max(SHORTEST);
         let latest = given.latest.max(round_trip);
         self.on_delay(now, round_trip);
-        let lost = self.on_lost(now, block.lost);
+        let lost = self.on_lost(now, block.lost, round_trip);
         if given.competes && self.stage == Stage::Servo && !self.held {
             self.look_for_rivals(now, [round_trip, latest], given.phase);
         }

@@ -2,8 +2,8 @@
 //!
 //! A pace that holds the queue short yields to a flow that ends only where the queue does: to such a flow less traffic is room.
 //! What betrays it: less is sent than the path delivers, and q does not fall (a *failed drain*). A longer route looks the same, so two
-//! of these have the present delay taken for the least one. If something is lost at that time as well, or the route becomes longer again
-//! and again, somebody else fills a queue, and the path *competes*: it is sent on as one flow of CUBIC would be, with the window over
+//! of these have the present delay taken for the least one. If something is lost at that time as well, where nothing is lost otherwise, or the
+//! route becomes longer again and again, somebody else fills a queue, and the path *competes*: it is sent on as one flow of CUBIC would be, with the window over
 //! the round trip as its pace (the idea is Copa's: Arun and Balakrishnan, Copa: Practical Delay-Based Congestion Control for the Internet, NSDI 2018).
 //!
 //! That ends when the queue has been nearly empty once in five round trips, as no loss-based flow leaves it; or when it twice falls
@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use super::points::{Sample, after, earlier};
 use super::rivals::{
-    AGAIN, ALONE, CLEAR, Competition, EMPTY, Evidence, GROWN, LONG, Rivals, SHARE, SMALL_LOSS,
-    SOON, SUSPECTED, TEST, TOGETHER, TRIPS, TRUSTED, Test, YIELDS, next_test,
+    AGAIN, ALONE, CLEAR, Competition, EMPTY, Evidence, GROWN, LONG, Losses, MOST_EMPTY, Rivals,
+    SHORT, SOON, SUSPECTED, TEST, TOGETHER, TRIPS, TRUSTED, Test, YIELDS, next_test,
 };
 use super::window::Window;
 use super::{Finding, RateEstimator};
@@ -31,14 +31,14 @@ impl RateEstimator {
         let competition = self.rivals.competition.as_ref()?;
         let pace = competition.window.bytes() / latest.as_secs_f64().max(1e-3);
         // A window that is not used up does not grow, while the round trip does.
-        let pace = pace.max(self.least_share(competition));
+        let pace = pace.max(competition.least_share());
         let tests = competition.test.is_some_and(|test| now < test.ends);
         Some(if tests { pace.min(self.rate * super::LOW_PACE) } else { pace })
     }
 
-    /// What a path that competes does not give way below, in bytes per second.
-    fn least_share(&self, competition: &Competition) -> f64 {
-        if self.usual_loss < SMALL_LOSS { competition.peak * SHARE } else { 0.0 }
+    /// Datagrams that were lost, and that arrived, by the last feedback.
+    fn counts(&self) -> [u32; 2] {
+        [self.rivals.lost, self.points.last().map_or(0, |last| last.packets)]
     }
 
     /// Less was sent twice, and q did not fall. `base` was the least delay until now.
@@ -51,10 +51,13 @@ impl RateEstimator {
     }
 
     /// Feedback came with the number of datagrams lost so far; returns whether there are more.
-    pub(super) fn on_lost(&mut self, now: Instant, lost: u32) -> bool {
+    pub(super) fn on_lost(&mut self, now: Instant, lost: u32, least: Duration) -> bool {
         let more = after(lost, std::mem::replace(&mut self.rivals.lost, lost)) > 0;
         if more {
-            self.rivals.lost_at = Some(now);
+            let suspected = self.rivals.evidence.is_some_and(|it| now.since(it.at) < SUSPECTED);
+            let is_short = f64::from(self.queue) <= SHORT * self.target(least);
+            let is_stray = is_short && !suspected && !self.competes();
+            self.rivals.on_loss(now, is_stray);
         }
         more
     }
@@ -70,7 +73,8 @@ impl RateEstimator {
         let Rivals { evidence, lost_at, trusted_until, .. } = self.rivals;
         let Some(evidence) = evidence else { return };
         let lately = |at| now.since(at) <= TOGETHER;
-        let (is_lossy, is_again) = (lost_at.is_some_and(lately), evidence.times >= AGAIN);
+        let is_lossy = lost_at.is_some_and(lately) && !self.rivals.loses_at_random(now);
+        let is_again = evidence.times >= AGAIN;
         let is_suspect = lately(evidence.at) && (is_lossy || is_again);
         if self.competes() || !is_suspect || now < trusted_until {
             return;
@@ -100,6 +104,7 @@ impl RateEstimator {
             test_at: next_test(now, latest, phase),
             phase,
             passed: false,
+            losses: Losses::new(now, self.usual_loss, self.counts()),
         }));
         (self.draining_until, self.doubted) = (None, None);
         self.findings.push(now, Finding::Rival { queue: self.queue() });
@@ -116,19 +121,24 @@ impl RateEstimator {
         let target = self.target(least);
         let (queue, share) = (self.queue, 1.0 - self.pace / self.rate);
         let elapsed = now.since(self.updated).as_micros() as f64;
-        let Some(competition) = &self.rivals.competition else { return };
-        let least_share = self.least_share(competition);
+        let counts = self.counts();
         let Some(competition) = &mut self.rivals.competition else { return };
+        competition.losses.on_counts(now, counts);
         let busy = sample.is_some_and(|sample| sample.busy);
         let bytes = self.points.last().map_or(0, |last| last.bytes);
         let arrived = bytes.saturating_sub(std::mem::replace(&mut competition.bytes, bytes)) as f64;
         if lost {
-            competition.window.on_loss(now, latest, least_share * latest.as_secs_f64());
+            let floor = competition.least_share() * latest.as_secs_f64();
+            competition.window.on_loss(now, latest, floor);
         } else if busy {
             competition.window.on_delivered(now, arrived, latest);
         }
         if let Some(sample) = sample {
             let rate = sample.rate();
+            // What is not given way below may be more than the window.
+            if !lost {
+                competition.window.raise(rate * latest.as_secs_f64());
+            }
             let gain = if busy { 0.25 * (rate - self.rate) } else { (rate - self.rate).max(0.0) };
             self.rate = (self.rate + gain).max(super::LEAST);
         }
@@ -137,7 +147,8 @@ impl RateEstimator {
         let most = f64::from(competition.most.max(competition.most_before));
         let mut ends = None;
         if now.since(competition.began) >= latest * TRIPS {
-            if f64::from(competition.least) < (EMPTY * most).max(target.min(most / 2.0)) {
+            let empty = (EMPTY * most).min(MOST_EMPTY).max(target.min(most / 2.0));
+            if f64::from(competition.least) < empty {
                 ends = Some(false);
             }
             competition.most_before = competition.most;

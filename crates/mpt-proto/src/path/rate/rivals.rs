@@ -2,11 +2,17 @@
 
 use std::time::Duration;
 
+use super::points::after;
 use super::window::Window;
 use crate::time::Instant;
 
 /// Two failed drains and a loss are no further apart.
 pub(super) const TOGETHER: Duration = Duration::from_secs(5);
+
+/// A path that loses so many times in this time while q is not above so many times its target loses at random: there a loss betrays nobody.
+const STRAYS: usize = 3;
+const STRAYED: Duration = Duration::from_secs(60);
+pub(super) const SHORT: f64 = 1.25;
 
 /// No route becomes longer so many times, each so soon after the last time, and by so many microseconds in all: a queue grows, although
 /// nothing is lost yet. Two tunnels on one link keep up to 18 ms there.
@@ -18,12 +24,16 @@ pub(super) const GROWN: f64 = 20_000.0;
 pub(super) const SUSPECTED: Duration = Duration::from_secs(30);
 
 /// A path that competes does not give way below this share of what it carried alone, half of what is fair beside one other flow,
-/// as long as this share of what it sends at the most is lost.
-pub(super) const SHARE: f64 = 0.25;
-pub(super) const SMALL_LOSS: f64 = 0.02;
+/// as long as this share of what it sends at the most is lost. That is counted for some seconds each: where a queue of a second overflows
+/// once much is lost, and a mean of long standing had it give way for half a minute after that.
+const SHARE: f64 = 0.25;
+const SMALL_LOSS: f64 = 0.02;
+const COUNTED: Duration = Duration::from_secs(5);
 
-/// The queue is nearly empty at this share of its greatest length, which is one of so many round trips.
+/// The queue is nearly empty at this share of its greatest length, which is one of so many round trips, and with no more microseconds
+/// in it than this: when one of a second has overflowed it is short for a moment, although others are there.
 pub(super) const EMPTY: f64 = 0.1;
+pub(super) const MOST_EMPTY: f64 = 20_000.0;
 pub(super) const TRIPS: u32 = 5;
 
 /// A queue of others is above the target by so many mean deviations of the delay.
@@ -66,6 +76,8 @@ pub(super) struct Rivals {
     /// Datagrams lost by the last feedback, and when their number has grown.
     pub(super) lost: u32,
     pub(super) lost_at: Option<Instant>,
+    /// The last times at which something was lost while nothing stood in a queue, oldest first.
+    strays: [Option<Instant>; STRAYS],
     pub(super) competition: Option<Box<Competition>>,
     /// The highest rate of the present period and of the one before, and when the present one began.
     pub(super) peak: [f64; 2],
@@ -79,6 +91,20 @@ impl Rivals {
     /// What the path carried at the most lately, in bytes per second, before it had to compete.
     pub(super) fn peak(&self) -> f64 {
         self.peak[0].max(self.peak[1])
+    }
+
+    /// Something was lost, and whether nothing stood in a queue then.
+    pub(super) fn on_loss(&mut self, now: Instant, is_stray: bool) {
+        self.lost_at = Some(now);
+        if is_stray {
+            self.strays.rotate_left(1);
+            self.strays[STRAYS - 1] = Some(now);
+        }
+    }
+
+    /// Whether datagrams are lost though no queue is full.
+    pub(super) fn loses_at_random(&self, now: Instant) -> bool {
+        self.strays[0].is_some_and(|at| now.since(at) < STRAYED)
     }
 
     /// The path carries so much, in bytes per second.
@@ -128,6 +154,40 @@ pub(super) struct Competition {
     pub(super) test_at: Instant,
     pub(super) phase: Duration,
     pub(super) passed: bool,
+    pub(super) losses: Losses,
+}
+
+/// The share of datagrams that is lost, counted anew each few seconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Losses {
+    pub(super) share: f64,
+    since: Instant,
+    /// Datagrams lost, and arrived, by then.
+    then: [u32; 2],
+}
+
+impl Losses {
+    /// So far this share was lost, and so many datagrams were lost and have arrived.
+    pub(super) fn new(now: Instant, share: f64, counts: [u32; 2]) -> Self {
+        Self { share, since: now, then: counts }
+    }
+
+    /// Datagrams lost, and arrived, until now.
+    pub(super) fn on_counts(&mut self, now: Instant, counts: [u32; 2]) {
+        if now.since(self.since) < COUNTED {
+            return;
+        }
+        let [lost, arrived] =
+            [0, 1].map(|which| f64::from(after(counts[which], self.then[which]).max(0)));
+        *self = Self::new(now, lost / (lost + arrived).max(1.0), counts);
+    }
+}
+
+impl Competition {
+    /// What the path does not give way below, in bytes per second.
+    pub(super) fn least_share(&self) -> f64 {
+        if self.losses.share < SMALL_LOSS { self.peak * SHARE } else { 0.0 }
+    }
 }
 
 /// Less is sent for a while.
@@ -142,4 +202,34 @@ pub(super) struct Test {
     pub(super) judged_at: Instant,
     /// Whether the path had enough to send all the time.
     pub(super) busy: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_that_loses_while_its_queue_is_short_loses_at_random() {
+        let at = |second| Instant::ZERO + Duration::from_secs(second);
+        let mut rivals = Rivals::default();
+        for (second, is_stray) in [(1, true), (2, false), (3, false), (4, true)] {
+            rivals.on_loss(at(second), is_stray);
+        }
+        assert!(!rivals.loses_at_random(at(4)));
+        rivals.on_loss(at(5), true);
+        assert!(rivals.loses_at_random(at(5)));
+        assert!(!rivals.loses_at_random(at(61)), "it is long ago");
+    }
+
+    #[test]
+    fn what_was_lost_once_is_forgotten_after_some_seconds() {
+        let at = |second| Instant::ZERO + Duration::from_secs(second);
+        let mut losses = Losses::new(at(0), 0.0, [u32::MAX, 0]);
+        losses.on_counts(at(4), [u32::MAX.wrapping_add(200), 800]);
+        assert_eq!(losses.share, 0.0, "it is not counted yet");
+        losses.on_counts(at(5), [u32::MAX.wrapping_add(200), 800]);
+        assert_eq!(losses.share, 0.2);
+        losses.on_counts(at(10), [u32::MAX.wrapping_add(210), 1790]);
+        assert_eq!(losses.share, 0.01);
+    }
 }

@@ -68,6 +68,11 @@ impl Window {
         self.size = (self.size + (target - self.size) / self.size * count).max(self.reno);
     }
 
+    /// So many bytes are in flight, and nothing was lost: it is no less.
+    pub(super) fn raise(&mut self, bytes: f64) {
+        self.size = self.size.max(bytes / SEGMENT);
+    }
+
     /// Something was lost. All losses of one round trip are one event. The window does not fall below `floor` bytes. Returns whether it is
     /// a new one.
     pub(super) fn on_loss(&mut self, now: Instant, round_trip: Duration, floor: f64) -> bool {
