@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use crate::links::{self, at, bulk, carried, links_of, of_each, plan, stream_between, wire};
 use mpt_proto::{Change, Drop, PathId, PathState, Picks, RepairStats};
-use mpt_sim::loss::Loss;
+use mpt_sim::loss::{GilbertElliott, Loss};
 use mpt_sim::profile::Profile;
 use mpt_sim::traffic::bulk::Sender;
 use mpt_sim::traffic::stream::{Source, Verdict};
 use mpt_sim::world::pair::Pair;
 use mpt_sim::world::{BulkId, Direction};
+
+const MS: Duration = Duration::from_millis(1);
 
 fn pair_of(seed: u64, wires: &[Profile]) -> Pair {
     let mut pair = Pair::new(seed, &plan(wires)).expect("a plan the core accepts");
@@ -135,6 +137,36 @@ fn a_path_that_lives_again_carries_its_share_within_two_seconds() {
         let mbps = carried(&mut pair, &first, 9, 10);
         assert!(mbps >= 35.0, "seed {seed}: {mbps}, {:?}", repaired(&pair));
     }
+}
+
+/// How much of a stream of 2 Mbit/s arrives by a path of 7 Mbit/s that loses 15 % in bursts, from half a second after the other one has died
+/// on. It carried next to nothing until then, and its route has become 12 ms longer.
+fn by_a_path_of_which_little_is_known(seed: u64) -> f64 {
+    let bursts = GilbertElliott { p: 0.0434, r: 0.238, h: 0.0, k: 1.0 };
+    let worse = Profile { loss: Loss::GilbertElliott(bursts), jitter: MS, ..wire(7, 51) };
+    let best = Profile { jitter: 8 * MS, ..links::lossy(links::clear(2), 0.055) };
+    let mut pair = Pair::new(seed, &plan(&[best, links::clear(39)])).expect("a plan");
+    let stream = stream_between(&mut pair, 2000, 7001, [500, 12_000]);
+    pair.world.run_until(at(600));
+    pair.world.set_profile(pair.wires[1], Direction::There, worse);
+    pair.world.run_until(at(2400));
+    pair.world.cut(pair.wires[0], Direction::There, true);
+    pair.world.run_until(at(2900));
+    let received = |pair: &Pair| pair.world.stream(stream).1.verdict().received;
+    let sent = |pair: &Pair| pair.world.stream(stream).0.sent();
+    let before = (received(&pair), sent(&pair));
+    pair.world.run_until(at(12_000));
+    (received(&pair) - before.0) as f64 / (sent(&pair) - before.1) as f64
+}
+
+#[test]
+fn a_path_of_which_little_is_known_carries_what_it_can_when_the_other_one_dies() {
+    let shares = of_each(std::array::from_fn::<_, 24, _>(|seed| seed as u64 + 1), |seed| {
+        by_a_path_of_which_little_is_known(*seed)
+    });
+    let mean = shares.iter().sum::<f64>() / shares.len() as f64;
+    println!("{mean:.3} of it: {shares:.2?}");
+    assert!(mean >= 0.75, "{mean}: {shares:.2?}");
 }
 
 /// Of what links carry that die in turn for 3 s of every 8 s: the least share that a flow gets in a cycle.

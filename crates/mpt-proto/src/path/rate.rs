@@ -19,6 +19,7 @@
 //! example. Then the present one is the least.
 
 mod base;
+mod begin;
 mod check;
 mod compete;
 mod drain;
@@ -51,21 +52,12 @@ use points::{Point, Points, Sample, after};
 use rivals::Rivals;
 use train::Trains;
 
-/// A path is no longer open when q has reached this, or an eighth of the round trip.
-const OPEN: Duration = Duration::from_millis(5);
-
 /// A round trip that is shorter counts as this: hosts need as long to react.
 const SHORTEST: Duration = Duration::from_millis(10);
 
 /// The most by which the pace exceeds the rate.
 const GAIN: f64 = 0.25;
 const MOST_GAIN: f64 = 0.5;
-
-/// After how long a path that is not used starts again, at first and at the most.
-const RETRY: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(60)];
-
-/// What a path starts with, in bytes per round trip.
-const START: f64 = 15_000.0;
 
 /// The queue that a path which starts can have before anything is known of it: what buffers of links hold at least. In
 /// a longer round trip it grows by less than double.
@@ -138,6 +130,8 @@ pub(crate) struct RateEstimator {
     retry_after: Duration,
     trains: Trains,
     rivals: Rivals,
+    /// Whether it has been kept busy since it was seen to be full.
+    was_busy: bool,
     /// Whether the pace is not to grow because too much is lost, and whether the path is stopped because of that.
     held: bool,
     stopped: bool,
@@ -177,6 +171,7 @@ impl Default for RateEstimator {
             retry_after: Duration::ZERO,
             trains: Trains::default(),
             rivals: Rivals::default(),
+            was_busy: false,
             held: false,
             stopped: false,
             updated: Instant::ZERO,
@@ -204,27 +199,6 @@ impl RateEstimator {
     /// Whether the path is not known to have been full.
     pub(crate) fn is_open(&self) -> bool {
         self.stage == Stage::Open
-    }
-
-    /// Others are full, and this path is needed: it is not to be flooded.
-    pub(crate) fn start(&mut self, round_trip: Duration) {
-        if self.stage == Stage::Open {
-            self.stage = Stage::Start;
-            let start = START / round_trip.max(SHORTEST).as_secs_f64();
-            self.rate = self.rate.max(start).max(self.trains.start());
-            self.pace = self.rate;
-        }
-    }
-
-    /// The path is not used although others are full: what is believed of it may be wrong, so it starts again. After
-    /// each time it takes twice as long until the next, from 2 s to a minute, as it may be right.
-    pub(crate) fn retry(&mut self, now: Instant, round_trip: Duration) {
-        if self.stage == Stage::Servo && !self.held && now >= self.retry_at {
-            self.retry_after = (self.retry_after * 2).clamp(RETRY[0], RETRY[1]);
-            self.retry_at = now + self.retry_after;
-            self.stage = Stage::Open;
-            self.start(round_trip);
-        }
     }
 
     /// Whether feedback is about a train. That stands in a queue of its own making, which says nothing of the path.
@@ -310,6 +284,7 @@ impl RateEstimator {
                 Stage::Start => self.update_start(&sample, round_trip),
                 Stage::Servo => self.update(now, &sample, round_trip),
             }
+            self.was_busy = self.stage == Stage::Servo && (self.was_busy || sample.busy);
             if self.held {
                 self.rate = self.rate.min(rate);
             } else if stage != Stage::Open {
@@ -323,36 +298,6 @@ impl RateEstimator {
         }
         self.set_pace(now, [round_trip, latest], &given);
         self.updated = now;
-    }
-
-    fn update_open(&mut self, sample: &Sample, round_trip: Duration) {
-        let limit = OPEN.max(round_trip / 8).as_micros() as f64 + self.allowance();
-        if f64::from(self.queue) > limit {
-            // A host that stood still looks like a full path that delivers next to nothing. What the path has delivered
-            // before it can deliver; if not any more, that soon shows.
-            // Nor does what a flow in bursts sends on average.
-            self.rate = self.rate.max(sample.rate()).max(self.trains.burst().unwrap_or(0.0));
-            self.stage = Stage::Servo;
-        } else if self.drops(sample) {
-            self.rate = sample.rate();
-            self.stage = Stage::Servo;
-        } else {
-            self.rate = self.rate.max(sample.rate());
-        }
-    }
-
-    fn update_start(&mut self, sample: &Sample, round_trip: Duration) {
-        let rate = sample.rate();
-        // Of few datagrams the mean delay is often above the target by chance.
-        let more = if self.is_jittery() { self.noise } else { 0.0 };
-        let target = self.target(round_trip) + more;
-        let is_full = f64::from(self.queue) > target && !self.is_sparse(sample, target);
-        if is_full || self.drops(sample) {
-            self.rate = rate;
-            self.stage = Stage::Servo;
-        } else {
-            self.rate = self.rate.max(rate);
-        }
     }
 
     fn update(&mut self, now: Instant, sample: &Sample, round_trip: Duration) {

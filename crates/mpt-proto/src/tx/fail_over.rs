@@ -42,6 +42,8 @@ impl TransmitPath {
     /// It takes over what another one has carried, in bytes per second. If bursts have shown that it carries little more than
     /// that, it is paced for a while, as all that was on its way comes at once.
     fn take_over(&mut self, now: Instant, carried: u64) {
+        let round_trip = self.round_trip();
+        self.rate.take_over(round_trip);
         let burst = self.rate.burst().filter(|burst| *burst < SPARE * carried);
         let until = now + (self.round_trip() * 4).max(TAKES_OVER);
         self.takes_over = burst.map(|burst| (until, burst.max(2 * carried)));
