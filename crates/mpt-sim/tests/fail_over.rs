@@ -139,6 +139,23 @@ fn a_path_that_lives_again_carries_its_share_within_two_seconds() {
     }
 }
 
+/// What was lost while it was dead shows no policer. A cap that began with the little that arrived first took ten seconds to grow.
+#[test]
+#[cfg_attr(debug_assertions, ignore = "takes minutes without --release")]
+fn what_a_dead_path_lost_does_not_cap_it_when_it_lives_again() {
+    let all = of_each(std::array::from_fn::<_, 24, _>(|seed| seed as u64 + 1), |&seed| {
+        let mut pair = pair_of(seed, &[wire(40, 15), wire(40, 10)]);
+        bulk(&mut pair);
+        pair.world.run_until(at(4000 + 13 * seed));
+        pair.world.cut_both(pair.wires[1], true);
+        pair.world.run_until(at(8000 + 7 * seed));
+        pair.world.cut_both(pair.wires[1], false);
+        let wires = pair.wires.clone();
+        carried(&mut pair, &wires, 10, 12)
+    });
+    assert!(all.iter().all(|&mbps| mbps > 74.0), "{all:.1?}");
+}
+
 /// How much of a stream of 2 Mbit/s arrives by a path of 7 Mbit/s that loses 15 % in bursts, from half a second after the other one has died
 /// on. It carried next to nothing until then, and its route has become 12 ms longer.
 fn by_a_path_of_which_little_is_known(seed: u64) -> f64 {

@@ -331,7 +331,7 @@ impl TransmitHalf {
                     path.black_hole.forget();
                     path.carried = None;
                     path.mtu.resume(now);
-                    path.patience.on_return(now);
+                    path.on_return(now);
                 });
                 let reachable = self.paths.iter().any(|(_, path)| path.usable());
                 if let Some(greeting) = &mut self.greeting {

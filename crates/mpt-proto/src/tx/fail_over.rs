@@ -49,6 +49,12 @@ impl TransmitPath {
         self.takes_over = burst.map(|burst| (until, burst.max(2 * carried)));
     }
 
+    /// It is used again, or for the first time.
+    pub(super) fn on_return(&mut self, now: Instant) {
+        self.patience.on_return(now);
+        self.rate.on_return(now);
+    }
+
     /// Whether it is probed.
     fn is_probed(&self, now: Instant) -> bool {
         if self.usable() { self.left.is_some() } else { self.patience.is_missed(now) }
@@ -122,7 +128,7 @@ impl TransmitHalf {
         let path = &mut self.paths[index];
         path.left = None;
         path.silence.forget();
-        path.patience.on_return(now);
+        path.on_return(now);
         self.repair.stats.returns += 1;
         self.reschedule(now);
     }

@@ -33,6 +33,10 @@ const USED: f64 = 0.8;
 /// A cap has no meaning any more above so many times the rate.
 const LOOSE: f64 = 1.25;
 
+/// For so long after it was dead what a path loses is no excess: what had been sent on it meanwhile is told to be lost when something arrives
+/// again, and later where delays vary.
+const DEAD: Duration = Duration::from_secs(1);
+
 /// After a test that proves that losses are random there is none for this time, twice as long each time, up to the longest.
 const TRUSTED: [Duration; 2] = [Duration::from_secs(20), Duration::from_secs(160)];
 
@@ -45,6 +49,17 @@ impl RateEstimator {
         }
     }
 
+    /// The path was dead, and carries again. What is being tested does not count.
+    pub(crate) fn on_return(&mut self, now: Instant) {
+        self.returned_at = now;
+        if let Some(excess) = &mut self.excess {
+            if matches!(excess.state, State::Test { .. }) {
+                excess.state = State::Usual;
+            }
+            (excess.window, excess.before) = (Interval::default(), None);
+        }
+    }
+
     /// Feedback came. What was sent on the path last is this, and the least round trip that.
     pub(super) fn look_for_excess(
         &mut self,
@@ -54,6 +69,7 @@ impl RateEstimator {
         last: u32,
     ) {
         let Some(&point) = self.points.last() else { return };
+        let lives = self.returned_at + DEAD;
         if self.excess.is_none() && sample.lost == 0.0 {
             return;
         }
@@ -88,7 +104,7 @@ impl RateEstimator {
             return;
         }
         match *state {
-            State::Usual if window.is_suspect(suspect) && now >= *trusted_until => {
+            State::Usual if window.is_suspect(suspect) && now >= (*trusted_until).max(lives) => {
                 *state = window.test([recent, step], last, false);
             }
             State::Usual if (1.0..LOST).contains(&window.lost) && window.length < LONGEST => return,
