@@ -110,8 +110,8 @@ pub(crate) struct RateEstimator {
     drain: Option<Box<DrainCheck>>,
     /// What was lost while no queue stood.
     excess: Option<Box<Excess>>,
-    /// When the path carried again after it was dead, or first.
-    returned_at: Instant,
+    /// From when on what is lost counts, after the path was dead.
+    judged_from: Instant,
     misses: u8,
     /// What the path delivers, while its rate is doubted, and q when that began.
     doubted: Option<(f64, i32)>,
@@ -161,7 +161,7 @@ impl Default for RateEstimator {
             draining_until: None,
             drain: None,
             excess: None,
-            returned_at: Instant::ZERO,
+            judged_from: Instant::ZERO,
             misses: 0,
             doubted: None,
             delivered: 0.0,

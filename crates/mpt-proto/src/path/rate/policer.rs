@@ -51,7 +51,7 @@ impl RateEstimator {
 
     /// The path was dead, and carries again. What is being tested does not count.
     pub(crate) fn on_return(&mut self, now: Instant) {
-        self.returned_at = now;
+        self.judged_from = now + DEAD;
         if let Some(excess) = &mut self.excess {
             if matches!(excess.state, State::Test { .. }) {
                 excess.state = State::Usual;
@@ -69,7 +69,7 @@ impl RateEstimator {
         last: u32,
     ) {
         let Some(&point) = self.points.last() else { return };
-        let lives = self.returned_at + DEAD;
+        let judged_from = self.judged_from;
         if self.excess.is_none() && sample.lost == 0.0 {
             return;
         }
@@ -104,7 +104,9 @@ impl RateEstimator {
             return;
         }
         match *state {
-            State::Usual if window.is_suspect(suspect) && now >= (*trusted_until).max(lives) => {
+            State::Usual
+                if window.is_suspect(suspect) && now >= (*trusted_until).max(judged_from) =>
+            {
                 *state = window.test([recent, step], last, false);
             }
             State::Usual if (1.0..LOST).contains(&window.lost) && window.length < LONGEST => return,

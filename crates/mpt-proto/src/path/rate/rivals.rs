@@ -9,8 +9,9 @@ use crate::time::Instant;
 /// Two failed drains and a loss are no further apart.
 pub(super) const TOGETHER: Duration = Duration::from_secs(5);
 
-/// A path that loses so many times in this time while q is not above so many times its target loses at random: there a loss betrays nobody.
-const STRAYS: usize = 3;
+/// A path that loses so many times in this time while q is not above so many times its target loses at random, and for as long after that: there
+/// a loss betrays nobody.
+const STRAYS: u8 = 3;
 const STRAYED: Duration = Duration::from_secs(60);
 pub(super) const SHORT: f64 = 1.25;
 
@@ -76,8 +77,9 @@ pub(super) struct Rivals {
     /// Datagrams lost by the last feedback, and when their number has grown.
     pub(super) lost: u32,
     pub(super) lost_at: Option<Instant>,
-    /// The last times at which something was lost while nothing stood in a queue, oldest first.
-    strays: [Option<Instant>; STRAYS],
+    /// How many times something was lost while nothing stood in a queue, and when that was the first time.
+    strays: u8,
+    strays_began: Instant,
     pub(super) competition: Option<Box<Competition>>,
     /// The highest rate of the present period and of the one before, and when the present one began.
     pub(super) peak: [f64; 2],
@@ -97,14 +99,16 @@ impl Rivals {
     pub(super) fn on_loss(&mut self, now: Instant, is_stray: bool) {
         self.lost_at = Some(now);
         if is_stray {
-            self.strays.rotate_left(1);
-            self.strays[STRAYS - 1] = Some(now);
+            if now.since(self.strays_began) >= STRAYED {
+                (self.strays, self.strays_began) = (0, now);
+            }
+            self.strays = self.strays.saturating_add(1);
         }
     }
 
     /// Whether datagrams are lost though no queue is full.
     pub(super) fn loses_at_random(&self, now: Instant) -> bool {
-        self.strays[0].is_some_and(|at| now.since(at) < STRAYED)
+        self.strays >= STRAYS && now.since(self.strays_began) < STRAYED * 2
     }
 
     /// The path carries so much, in bytes per second.
@@ -218,7 +222,9 @@ mod tests {
         assert!(!rivals.loses_at_random(at(4)));
         rivals.on_loss(at(5), true);
         assert!(rivals.loses_at_random(at(5)));
-        assert!(!rivals.loses_at_random(at(61)), "it is long ago");
+        assert!(!rivals.loses_at_random(at(121)), "it is long ago");
+        rivals.on_loss(at(121), true);
+        assert!(!rivals.loses_at_random(at(122)), "once");
     }
 
     #[test]
