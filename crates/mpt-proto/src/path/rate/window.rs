@@ -151,6 +151,16 @@ mod tests {
     }
 
     #[test]
+    fn it_is_no_less_than_what_is_in_flight() {
+        let mut window = Window::new(Instant::ZERO, 100.0 * SEGMENT, false);
+        window.raise(50.0 * SEGMENT);
+        assert!((window.size - 100.0).abs() < 1e-9, "{}", window.size);
+        window.raise(400.0 * SEGMENT);
+        window.on_loss(Instant::ZERO + Duration::from_secs(1), ROUND_TRIP, 0.0);
+        assert!((window.size - 280.0).abs() < 1e-9, "{}", window.size);
+    }
+
+    #[test]
     fn a_small_one_grows_at_least_as_renos() {
         let mut window = Window::new(Instant::ZERO, 10.0 * SEGMENT, false);
         window.on_loss(Instant::ZERO + ROUND_TRIP, ROUND_TRIP, 0.0);
