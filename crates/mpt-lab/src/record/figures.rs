@@ -294,7 +294,7 @@ mod tests {
 
     #[test]
     fn the_gap_of_an_event_is_that_of_the_second_after_it() {
-        // Something arrives each 100 ms, but nothing for 400 ms twice: while a link fails, and long before.
+        // Something arrives each 100 ms, but nothing for 400 ms while a link fails, and for 800 ms long before.
         let mut series = Series::new(Duration::from_secs(6));
         for tenth in (0..60).filter(|tenth| !matches!(tenth, 10..17 | 31..34)) {
             series.on_delivery(Duration::from_millis(100 * tenth), 1000);

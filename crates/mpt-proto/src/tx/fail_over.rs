@@ -45,7 +45,7 @@ impl TransmitPath {
         let round_trip = self.round_trip();
         self.rate.take_over(round_trip);
         let burst = self.rate.burst().filter(|burst| *burst < SPARE * carried);
-        let until = now + (self.round_trip() * 4).max(TAKES_OVER);
+        let until = now + (round_trip * 4).max(TAKES_OVER);
         self.takes_over = burst.map(|burst| (until, burst.max(2 * carried)));
     }
 

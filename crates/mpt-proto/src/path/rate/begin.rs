@@ -32,8 +32,7 @@ impl RateEstimator {
         if self.stage == Stage::Servo && !self.held && now >= self.retry_at {
             self.retry_after = (self.retry_after * 2).clamp(RETRY[0], RETRY[1]);
             self.retry_at = now + self.retry_after;
-            self.stage = Stage::Open;
-            self.start(round_trip);
+            self.start_again(round_trip);
         }
     }
 
@@ -41,9 +40,13 @@ impl RateEstimator {
     /// route makes it: it starts.
     pub(crate) fn take_over(&mut self, round_trip: Duration) {
         if self.stage == Stage::Servo && !self.was_busy && !self.held {
-            self.stage = Stage::Open;
-            self.start(round_trip);
+            self.start_again(round_trip);
         }
+    }
+
+    fn start_again(&mut self, round_trip: Duration) {
+        self.stage = Stage::Open;
+        self.start(round_trip);
     }
 
     /// What a sample says of a path that has never been full.
