@@ -12,12 +12,12 @@ fn main() {
     fs::write(out.join("experiments.rs"), experiments(&folder)).expect("OUT_DIR can be written");
     println!("cargo::rerun-if-changed=experiments");
 
-    // Every commit adds a line there, whatever the branch is.
-    let log = here.join("../../.git/logs/HEAD");
-    if log.exists() {
-        println!("cargo::rerun-if-changed={}", log.display());
+    // Every commit adds a line there, whatever the branch is. In a worktree `.git` is a file, so git is asked for it.
+    if let Some(log) = git(&here, &["rev-parse", "--git-path", "logs/HEAD"]) {
+        println!("cargo::rerun-if-changed={}", here.join(log).display());
     }
-    println!("cargo::rustc-env=MPT_COMMIT={}", commit(&here).unwrap_or_default());
+    let commit = git(&here, &["rev-parse", "--short=12", "HEAD"]);
+    println!("cargo::rustc-env=MPT_COMMIT={}", commit.unwrap_or_default());
 }
 
 /// A Rust expression: the name and the text of every experiment, sorted by name.
@@ -35,10 +35,9 @@ fn experiments(folder: &Path) -> String {
     text
 }
 
-/// The commit that is checked out, if this is a checkout and there is git.
-fn commit(here: &Path) -> Option<String> {
-    let output =
-        Command::new("git").args(["rev-parse", "--short=12", "HEAD"]).current_dir(here).output();
+/// What git answers about this checkout, if it is one and there is git.
+fn git(here: &Path, question: &[&str]) -> Option<String> {
+    let output = Command::new("git").args(question).current_dir(here).output();
     let output = output.ok().filter(|output| output.status.success())?;
     Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())
 }
