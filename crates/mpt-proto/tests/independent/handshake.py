@@ -88,7 +88,7 @@ assert answer[16:24] == hello[8:16] and answer[64:68] == bytes([0, 0, 0, 1])
 
 for message, owner in [(initiation[:-16], public(static)), (response, peer)]:
     key = hash_(b"MPT mac1", owner)
-    assert message[-16:] == hashlib.blake2s(message[:-16], key=key, digest_size=16).digest()
+    assert message[-16:] == hashlib.blake2s(message[:64], key=key, digest_size=16).digest()
 
 for key, name in zip(hkdf(noise.ck, b"", 2), ["initiator", "responder"]):
     datagram = v["datagram from " + name]

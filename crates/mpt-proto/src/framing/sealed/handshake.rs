@@ -26,6 +26,9 @@ use crate::wire::extended::sealed::{
 const MOST_PAYLOAD: usize = 512;
 
 const MAC1_LABEL: &[u8] = b"MPT mac1";
+/// How much of a message MAC1 is of: one block of the hash, so that a long message costs no more to refuse than a short one. It holds
+/// the index and the ephemeral key, or the ephemeral key and the beginning of the payload; Noise authenticates the rest.
+const MAC1_COVERS: usize = 64;
 
 /// When an initiation was made: TAI64N, which compares as its bytes do.
 pub(crate) type Timestamp = [u8; TIMESTAMP_LEN];
@@ -135,7 +138,7 @@ impl Host {
         noise.write(payload, rest)?;
         let (before, mac1) = message.split_at_mut(len - 2 * MAC_LEN);
         let key = labelled(MAC1_LABEL, &peer.public);
-        mac1[..MAC_LEN].copy_from_slice(&mac(&key, &[before]));
+        mac1[..MAC_LEN].copy_from_slice(&mac1_of(&key, before));
         if let Some(cookie) = cookie {
             let (before, mac2) = message.split_at_mut(len - MAC_LEN);
             mac2.copy_from_slice(&mac(cookie, &[before]));
@@ -161,7 +164,7 @@ impl Host {
         let (before, mac2) = message.split_last_chunk().ok_or(drop(Drop::ControlLength))?;
         let (first, mac1) =
             before.split_last_chunk::<MAC_LEN>().ok_or(drop(Drop::ControlLength))?;
-        if !is_equal(&mac(&self.mac1_key, &[first]), mac1) {
+        if !is_equal(&mac1_of(&self.mac1_key, first), mac1) {
             return Err(drop(Drop::HandshakeMac));
         }
         let (index, noise) = first.split_first_chunk().ok_or(drop(Drop::ControlLength))?;
@@ -217,7 +220,7 @@ impl Host {
             .and_then(|()| noise.write(&payload, first))
             .and_then(|_| noise.split())
             .ok_or(Drop::HandshakeRefused)?;
-        mac1.copy_from_slice(&mac(&labelled(MAC1_LABEL, &peer), &[first]));
+        mac1.copy_from_slice(&mac1_of(&labelled(MAC1_LABEL, &peer), first));
         let Split { first, second } = split;
         Ok((message, Agreed::new(cipher, second, &first)))
     }
@@ -237,7 +240,7 @@ impl Host {
         if first.len() < RESPONSE_LEN - MAC_LEN || first.len() > SECOND_LEN + MOST_PAYLOAD {
             return Err(Drop::ControlLength);
         }
-        if !is_equal(&mac(&self.mac1_key, &[first]), mac1) {
+        if !is_equal(&mac1_of(&self.mac1_key, first), mac1) {
             return Err(Drop::HandshakeMac);
         }
         let mut payload = [0; MOST_PAYLOAD];
@@ -254,6 +257,11 @@ impl Host {
         let Split { first, second } = noise.split().ok_or(Drop::HandshakeForged)?;
         Ok((hello, answer, Agreed::new(cipher, first, &second)))
     }
+}
+
+/// MAC1 of a message that begins with `before`.
+fn mac1_of(key: &[u8; KEY_LEN], before: &[u8]) -> MacBytes {
+    mac(key, &[&before[..before.len().min(MAC1_COVERS)]])
 }
 
 impl Initiation {
