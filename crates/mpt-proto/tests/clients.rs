@@ -483,15 +483,49 @@ fn a_client_may_have_its_handshake_wait_for_two_seconds() {
     let initiation = sent(&mut world.clients[0].1, world.now + Duration::from_millis(1)).remove(0);
     for late in [false, true] {
         let mut world = World::new(&[known(7)], &[]);
-        world.arrives_at_server(outer(7), initiation.clone());
-        // A copy by another path.
-        world.arrives_at_server(outer(77), initiation.clone());
-        assert_eq!(world.dropped(Drop::HandshakeReplay), 1);
+        // A copy of it comes by another path.
+        for remote in [outer(7), outer(77)] {
+            world.arrives_at_server(remote, initiation.clone());
+        }
+        assert_eq!(world.dropped(Drop::HandshakeReplay), 0);
         world.now += Duration::from_millis(if late { 2001 } else { 1990 });
         world.accept();
         assert_eq!(world.requests.len(), 1);
-        assert_eq!(sent(&mut world.server, world.now).len(), usize::from(!late));
+        let answered: Vec<_> =
+            sent_to(&mut world.server, world.now).into_iter().map(|(to, _)| to).collect();
+        assert_eq!(answered, if late { vec![] } else { vec![outer(7), outer(77)] });
     }
+}
+
+/// An uplink may carry nothing back: because of the client's reverse path filter, for instance.
+#[test]
+fn each_copy_of_an_initiation_is_answered_where_it_came_from_until_the_client_uses_an_answer() {
+    let mut world = World::new(&[known(7)], &[(7, None)]);
+    let initiation = sent(&mut world.clients[0].1, world.now + Duration::from_millis(1)).remove(0);
+    let from = |world: &mut World, host: u8| {
+        world.arrives_at_server(outer(host), initiation.clone());
+        world.accept();
+        sent_to(&mut world.server, world.now)
+    };
+    let mut answers = Vec::new();
+    for host in [7, 77, 78] {
+        let [(to, answer)] = &from(&mut world, host)[..] else { panic!("one answer to {host}") };
+        assert_eq!(*to, outer(host));
+        answers.push(answer.clone());
+    }
+    assert!(answers.iter().all(|answer| *answer == answers[0]), "there is one epoch");
+    assert_eq!(world.dropped(Drop::HandshakeReplay), 0);
+    assert!(from(&mut world, 78).is_empty(), "once each");
+    assert_eq!(world.dropped(Drop::HandshakeReplay), 1);
+    let more: Vec<_> = (79..99).filter(|host| !from(&mut world, *host).is_empty()).collect();
+    assert_eq!(more, [79, 80, 81, 82, 83], "eight at the most");
+
+    // By the third path.
+    let (now, client) = (world.now, &mut world.clients[0].1);
+    arrive(client, now, outer(SERVER), answers.remove(2), &mut world.arrived);
+    world.run(A_WHILE);
+    assert_eq!(world.in_session(), [7].into());
+    assert!(from(&mut world, 99).is_empty(), "it is a recorded one by now");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use super::connection::ReceiveHalf;
-use super::side::{ReceiveSide, refresh_deadline};
+use super::side::{Arrivals, ReceiveSide, refresh_deadline};
 use crate::change::Change;
 use crate::config::ConnectionConfig;
 use crate::demux::address::Origin;
@@ -109,12 +109,24 @@ impl ReceiveSide {
             return;
         }
         let Some(ready) = clients.take_waiting(now, &handshakes.peer.public) else { return };
-        let At { socket, remote } = ready.at;
-        let mut arrivals = self.arrivals(Origin { socket, remote, tos: 0 });
-        arrivals = arrivals.addressed_to(ready.addressed_to);
+        let timestamp = ready.received.timestamp;
+        let mut arrivals = self.arrivals_from(ready.at, ready.addressed_to);
         if let Err(reason) = arrivals.respond(now, id, *ready.received) {
             arrivals.drops.add(reason);
         }
+        drop(arrivals);
+        for (at, addressed_to) in ready.copies {
+            let mut arrivals = self.arrivals_from(at, addressed_to);
+            if let Err(reason) = arrivals.answer_again(id, timestamp) {
+                arrivals.drops.add(reason);
+            }
+        }
+    }
+
+    /// For what came from there a while ago.
+    fn arrivals_from(&mut self, at: At, addressed_to: Option<IpAddr>) -> Arrivals<'_> {
+        let At { socket, remote } = at;
+        self.arrivals(Origin { socket, remote, tos: 0 }).addressed_to(addressed_to)
     }
 
     fn add(

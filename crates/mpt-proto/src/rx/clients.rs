@@ -9,6 +9,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use super::handshakes::MOST_COPIES;
 use crate::framing::extended::identity::At;
 use crate::framing::sealed::handshake::{Received, Timestamp};
 use crate::id::{AcceptId, ClientId, SocketId};
@@ -97,6 +98,8 @@ struct Waiting {
     at: At,
     /// The own address that it was sent to, if known.
     addressed_to: Option<IpAddr>,
+    /// Where copies of it came from, by other paths of the client.
+    copies: Vec<(At, Option<IpAddr>)>,
     until: Instant,
 }
 
@@ -106,6 +109,20 @@ pub(crate) struct Ready {
     pub(crate) received: Box<Received>,
     pub(crate) at: At,
     pub(crate) addressed_to: Option<IpAddr>,
+    pub(crate) copies: Vec<(At, Option<IpAddr>)>,
+}
+
+impl Waiting {
+    /// Takes note of where an initiation came from, if it is this one by another path.
+    fn copied(&mut self, received: &Received, at: At, addressed_to: Option<IpAddr>) -> bool {
+        let is_new = self.at != at && self.copies.iter().all(|(other, _)| *other != at);
+        let is_copy = self.received.timestamp == received.timestamp && is_new;
+        if is_copy && self.copies.len() < MOST_COPIES {
+            self.copies.push((at, addressed_to));
+            return true;
+        }
+        false
+    }
 }
 
 impl Clients {
@@ -167,7 +184,9 @@ impl Clients {
         let (client, accept) = match (self.by_key.get(&key), received.invitation) {
             (Some(client), _) => {
                 if self.latest(&key).is_some_and(|newest| newest >= received.timestamp) {
-                    return Err(Drop::HandshakeReplay);
+                    let waiting = self.waiting.get_mut(&key).filter(|waiting| now < waiting.until);
+                    let copied = waiting.is_some_and(|it| it.copied(&received, at, addressed_to));
+                    return if copied { Ok(()) } else { Err(Drop::HandshakeReplay) };
                 }
                 (client.id, client.accept)
             }
@@ -200,7 +219,8 @@ impl Clients {
         }
         let (socket, remote, peer) = (at.socket, at.remote, received.hello.sender);
         let until = now + PATIENCE;
-        let before = self.waiting.insert(key, Waiting { received, at, addressed_to, until });
+        let waiting = Waiting { received, at, addressed_to, copies: Vec::new(), until };
+        let before = self.waiting.insert(key, waiting);
         // One that still waits has been told.
         if before.is_none_or(|before| before.until <= now) {
             let request = ClientRequest { accept, client, key, invited, socket, remote, peer };
@@ -214,8 +234,8 @@ impl Clients {
         if self.waiting.is_empty() {
             return None;
         }
-        let Waiting { received, at, addressed_to, until } = self.waiting.remove(key)?;
-        (now < until).then_some(Ready { received, at, addressed_to })
+        let Waiting { received, at, addressed_to, copies, until } = self.waiting.remove(key)?;
+        (now < until).then_some(Ready { received, at, addressed_to, copies })
     }
 
     /// Where the handshake of the client with this key came from, if it waits.

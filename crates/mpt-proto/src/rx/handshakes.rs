@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::framing::extended::identity::At;
 use crate::framing::sealed::epoch::Epochs;
 use crate::framing::sealed::handshake::{Initiation, Timestamp};
 use crate::framing::sealed::hash::MacBytes;
@@ -9,9 +10,25 @@ use crate::keys::PeerKeys;
 use crate::keys::ciphers::Cipher;
 use crate::time::Instant;
 use crate::timer::{Deadline, Timer};
+use crate::wire::extended::sealed::RESPONSE_LEN;
 
 /// An own initiation is taken to be answered for so long, before that of a peer with a smaller key takes its place.
 const YIELD_AFTER: Duration = Duration::from_millis(500);
+
+/// A response goes to no more origins than this.
+pub(super) const MOST_COPIES: usize = 8;
+
+/// What an initiation was answered with. The initiator sends the same one on each of its paths, some of which may carry nothing
+/// back, so each copy is answered where it came from.
+#[derive(Debug)]
+struct Answered {
+    timestamp: Timestamp,
+    /// The index of the initiator.
+    key: u32,
+    response: [u8; RESPONSE_LEN],
+    /// Where it went.
+    to: Vec<At>,
+}
 
 /// The handshakes of one connection.
 #[derive(Debug)]
@@ -22,6 +39,8 @@ pub(super) struct Handshakes {
     pub(super) waiting: Option<Box<Initiation>>,
     /// The timestamp of the last initiation that was answered.
     newest: Option<Timestamp>,
+    /// Its response, until the peer uses what it says.
+    answered: Option<Box<Answered>>,
     /// A cookie of the peer, and since when.
     pub(super) cookie: Option<(MacBytes, Instant)>,
     /// How many indices were chosen.
@@ -51,6 +70,7 @@ impl Handshakes {
             epochs: Epochs::default(),
             waiting: None,
             newest: None,
+            answered: None,
             cookie: None,
             chosen: 0,
             attempts: 0,
@@ -80,6 +100,7 @@ impl Handshakes {
     /// An epoch has begun: the next series is to replace it.
     pub(super) fn on_epoch(&mut self) {
         (self.attempts, self.next) = (0, self.epochs.rekey_at());
+        self.answered = None;
         self.is_silent = false;
     }
 
@@ -106,6 +127,31 @@ impl Handshakes {
             self.newest = Some(timestamp);
         }
         is_later
+    }
+
+    /// The initiation with this timestamp, of this index, is answered so to an origin.
+    pub(super) fn set_answered(
+        &mut self,
+        (timestamp, key): (Timestamp, u32),
+        response: &[u8; RESPONSE_LEN],
+        at: At,
+    ) {
+        let answered = Answered { timestamp, key, response: *response, to: vec![at] };
+        self.answered = Some(Box::new(answered));
+    }
+
+    /// The response to the initiation with this timestamp, with the index that it is for, if it has not been sent to this origin yet.
+    pub(super) fn answer_again(
+        &mut self,
+        timestamp: Timestamp,
+        at: At,
+    ) -> Option<(u32, [u8; RESPONSE_LEN])> {
+        let answered = self.answered.as_mut().filter(|it| it.timestamp == timestamp)?;
+        if answered.to.len() >= MOST_COPIES || answered.to.contains(&at) {
+            return None;
+        }
+        answered.to.push(at);
+        Some((answered.key, answered.response))
     }
 
     /// The peer asks for this cookie.

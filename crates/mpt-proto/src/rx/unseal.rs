@@ -8,7 +8,7 @@ use crate::framing::extended::identity::Identity;
 use crate::framing::extended::reply::ReplyBody;
 use crate::framing::sealed::cookie;
 use crate::framing::sealed::epoch::Epoch;
-use crate::framing::sealed::handshake::{Agreed, Received, Refusal};
+use crate::framing::sealed::handshake::{Agreed, Received, Refusal, Timestamp};
 use crate::id::ConnectionId;
 use crate::stats::Drop;
 use crate::time::Instant;
@@ -168,6 +168,7 @@ impl Arrivals<'_> {
         id: ConnectionId,
         received: Received,
     ) -> Result<(), Drop> {
+        let at = self.at();
         let half = &mut self.connections[id.index()];
         let hello = received.hello;
         if !half.framing.plain.knows(hello.sender, hello.receiver) || half.key != hello.key {
@@ -177,11 +178,11 @@ impl Arrivals<'_> {
         let session = half.session().ok_or(Drop::HandshakeRefused)?.identity_for(hello.session);
         let handshakes = half.handshakes.as_mut().ok_or(Drop::HandshakeRefused)?;
         let host = self.sessions.host()?;
-        // A copy that came by another path has the same timestamp.
         let is_greater = *host.public() > handshakes.peer.public;
         let has_precedence = is_greater && handshakes.is_under_way(now);
-        if !handshakes.is_later(received.timestamp) {
-            return Err(Drop::HandshakeReplay);
+        let timestamp = received.timestamp;
+        if !handshakes.is_later(timestamp) {
+            return self.answer_again(id, timestamp);
         }
         if has_precedence {
             return Err(Drop::HandshakeYield);
@@ -214,9 +215,24 @@ impl Arrivals<'_> {
         let peer = peer(&hello);
         let epoch = Epoch::new(now, (own, peer), (cipher, open), seal.usage(), false);
         handshakes.epochs.offer(epoch, seal);
+        handshakes.set_answered((timestamp, hello.index), &response, at);
         self.sessions.forget_indices(&mut self.connections[id.index()]);
         self.touch(id);
         self.send(hello.index, None, ReplyBody::HandshakeResponse(response));
+        Ok(())
+    }
+
+    /// Answers an initiation once more that has come by another path as well.
+    pub(super) fn answer_again(
+        &mut self,
+        id: ConnectionId,
+        timestamp: Timestamp,
+    ) -> Result<(), Drop> {
+        let at = self.at();
+        let handshakes = self.connections[id.index()].handshakes.as_mut();
+        let again = handshakes.and_then(|handshakes| handshakes.answer_again(timestamp, at));
+        let (key, response) = again.ok_or(Drop::HandshakeReplay)?;
+        self.send(key, None, ReplyBody::HandshakeResponse(response));
         Ok(())
     }
 
