@@ -240,14 +240,14 @@ impl RateEstimator {
         if self.is_of_train(block) {
             let spread = Some(self.spread.0).filter(|_| self.spreads());
             self.trains.on_block(block, given.meant, self.points.last(), header, spread);
-            if self.stage == Stage::Open {
+            // Others have become full meanwhile: by their own trains, if their queues are short.
+            if self.stage == Stage::Start && self.trains.start() > self.rate {
+                (self.rate, self.pace) = (self.trains.start(), self.trains.start());
+            }
+            if self.stage == Stage::Open || self.stage == Stage::Start && self.has_train(now) {
                 self.points = Points::default();
                 self.points.push(point, false);
                 return;
-            }
-            // Others have become full meanwhile.
-            if self.stage == Stage::Start {
-                self.rate = self.rate.max(self.trains.start());
             }
         }
         self.trains.on_burst(block, self.points.last(), header);

@@ -133,7 +133,7 @@ impl TransmitPath {
     fn is_being_found_out(&self, now: Instant) -> bool {
         let (_, last) = self.opened.quiet;
         let is_told = last == Instant::ZERO || now >= last + TOLD;
-        self.is_shown(now) || self.rate.is_open() && !is_told
+        self.is_shown(now) || !self.rate.is_measured() && !is_told
     }
 
     /// Whether it is to be shown what the path is like.
@@ -143,6 +143,6 @@ impl TransmitPath {
     }
 
     fn may_be_shown(&self) -> bool {
-        self.cost().is_zero() && self.fixed_rate.is_none() && self.rate.is_open()
+        self.cost().is_zero() && self.fixed_rate.is_none() && !self.rate.is_measured()
     }
 }

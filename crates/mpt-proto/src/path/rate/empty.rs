@@ -117,9 +117,9 @@ impl RateEstimator {
         rest.max(deviation / 2.0)
     }
 
-    /// Of how many datagrams the next train is, if one is to be sent: nothing is known of the path yet.
+    /// Of how many datagrams the next train is, if one is to be sent: the path is not known to have been full.
     pub(crate) fn wants_train(&self, now: Instant) -> Option<usize> {
-        self.trains.next(now, self.spreads()).filter(|_| self.stage == Stage::Open)
+        self.trains.next(now, self.spreads()).filter(|_| !self.is_measured())
     }
 
     /// Whether delays vary so much that how far apart datagrams arrive says little.
