@@ -4,6 +4,7 @@ mod silence;
 
 use std::fs::File;
 use std::io::IsTerminal as _;
+use std::process::ExitStatus;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result, bail};
@@ -194,6 +195,15 @@ impl Join {
         config
     }
 
+    /// How long to wait for the server; says so to who looks on.
+    fn patience(&self, record: &Record) -> Result<Duration> {
+        if is_terminal() {
+            let server = endpoint_text(&record.host, record.port);
+            output::print(&format!("waiting for {server}, {} s at the most\n", self.timeout))?;
+        }
+        Ok(Duration::from_secs(self.timeout))
+    }
+
     /// Waits until the service has reached the server.
     fn follow_service(
         &self,
@@ -201,7 +211,7 @@ impl Join {
         record: &Record,
         invitation: &Invitation,
     ) -> Result<Exit> {
-        let patience = Duration::from_secs(self.timeout);
+        let patience = self.patience(record)?;
         let connection = match await_up(&folder.socket(), patience, None, &mut || false)? {
             Waited::Up(connection) => connection,
             Waited::InVain(last) => {
@@ -211,7 +221,11 @@ impl Join {
             }
         };
         output::print(&joined(record, invitation, &connection))?;
-        if is_terminal() { watch::watch(&folder.socket(), WATCH_INTERVAL) } else { Ok(Exit::Done) }
+        if is_terminal() {
+            watch::watch(&folder.socket(), WATCH_INTERVAL, &mut || false)
+        } else {
+            Ok(Exit::Done)
+        }
     }
 
     /// Runs the daemon as long as this command.
@@ -244,7 +258,7 @@ impl Join {
         child: &mut Child,
         [end, ended]: [&Signal; 2],
     ) -> Result<Exit> {
-        let patience = Duration::from_secs(self.timeout);
+        let patience = self.patience(record)?;
         let mut was_ended = false;
         let waited = await_up(&folder.socket(), patience, Some(child), &mut || {
             was_ended |= end.came();
@@ -252,7 +266,7 @@ impl Join {
         });
         let again = || {
             format!(
-                "`mpt run {}` tries again, and `mpt leave{}` undoes this",
+                "`mpt run {}` starts it again, and `mpt leave{}` undoes this",
                 folder.config().display(),
                 folder.option()
             )
@@ -265,7 +279,10 @@ impl Join {
         });
         let connection = match waited? {
             Waited::Up(connection) => connection,
-            Waited::InVain(_) if was_ended => return Ok(Exit::Done),
+            Waited::InVain(_) if was_ended => {
+                output::complain(format_args!("ended before the server answered; {}", again()));
+                return Ok(Exit::Negative);
+            }
             Waited::InVain(last) => {
                 output::complain(silence::text(record, last.as_deref(), self.timeout, &again()));
                 return Ok(Exit::Negative);
@@ -274,7 +291,12 @@ impl Join {
         host::apply(folder, record)?;
         output::print(&joined(record, invitation, &connection))?;
         if is_terminal() {
-            return watch::watch(&folder.socket(), WATCH_INTERVAL);
+            let mut is_over = || !matches!(child.ended(), Ok(None));
+            watch::watch(&folder.socket(), WATCH_INTERVAL, &mut is_over)?;
+            return match child.ended()? {
+                Some(status) => Ok(after(status, &again())),
+                None => output::print(&format!("the tunnel ends with this view: {}\n", again())),
+            };
         }
         let poll = Poll::new().context("cannot wait for events")?;
         for (signal, token) in [(end, 0), (ended, 1)] {
@@ -283,7 +305,7 @@ impl Join {
         let mut events = Events::with_capacity(2);
         loop {
             if let Some(status) = child.ended()? {
-                return Ok(if status.success() { Exit::Done } else { Exit::Failure });
+                return Ok(after(status, &again()));
             }
             if end.came() {
                 return Ok(Exit::Done);
@@ -292,6 +314,16 @@ impl Join {
             poll.wait(&mut events, None).context("cannot wait for events")?;
         }
     }
+}
+
+/// What follows from the end of the daemon, which was not asked to by this command.
+fn after(status: ExitStatus, again: &str) -> Exit {
+    // `mpt leave` has it end so.
+    if status.success() {
+        return Exit::Done;
+    }
+    output::complain(format_args!("the daemon has ended ({status}); {again}"));
+    Exit::Failure
 }
 
 /// Whether somebody can look at a live view.
@@ -305,7 +337,8 @@ fn existing(folder: &Folder) -> Result<Option<String>> {
     let (what, host) = (folder.path().display(), endpoint_text(&record.host, record.port));
     Ok(Some(match record.role {
         Role::Client => format!(
-            "{what} is a client of {host} already: `mpt leave{}` ends that, or choose another folder with --dir",
+            "{what} is a client of {host} already: `mpt run {}` starts it, `mpt leave{}` ends that, or choose another folder with --dir",
+            folder.config().display(),
             folder.option()
         ),
         Role::Server => format!(
@@ -353,10 +386,11 @@ fn joined(record: &Record, invitation: &Invitation, connection: &ConnectionState
     let list = |items: Vec<String>| items.join(" and ");
     let paths = connection.paths.iter().filter(|path| path.state == "up");
     format!(
-        "joined {} as {}: {} in the tunnel, interface {}, by {}\n",
+        "joined {} as {}: {} in the tunnel, where the server is {}, interface {}, by {}\n",
         endpoint_text(&record.host, record.port),
         invitation.name,
         list(invitation.addresses.iter().map(|own| own.addr.to_string()).collect()),
+        list(invitation.peer.iter().map(ToString::to_string).collect()),
         record.interface,
         list(paths.map(|path| path.name.clone()).collect()),
     )

@@ -77,9 +77,20 @@ pub(crate) fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
         Command::Version => output::print(&format!("mpt {}\n", env!("CARGO_PKG_VERSION"))),
     };
     result.unwrap_or_else(|error| {
-        output::complain(format_args!("{error:#}"));
+        output::complain(format_args!("{error:#}{}", as_root(&error)));
         Exit::Failure
     })
+}
+
+/// What who may not do something is to do, unless the message says that.
+fn as_root(error: &anyhow::Error) -> &'static str {
+    let is_denied = |cause: &(dyn std::error::Error + 'static)| {
+        let error = cause.downcast_ref::<std::io::Error>();
+        error.is_some_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
+    };
+    let says_so = format!("{error:#}").contains("as root");
+    let helps = !nix::unistd::Uid::effective().is_root() && !says_so;
+    if helps && error.chain().any(is_denied) { " (run this as root)" } else { "" }
 }
 
 /// The definition of the command line.

@@ -20,7 +20,7 @@ pub(super) fn status(
 ) -> Result<Exit> {
     match watched {
         Some(interval) if json => return watch::lines(socket, interval),
-        Some(interval) => return watch::watch(socket, interval),
+        Some(interval) => return watch::watch(socket, interval, &mut || false),
         None => {}
     }
     let status = watch::ask(&mut Client::connect(socket)?)?;

@@ -30,6 +30,11 @@ impl Folder {
         Ok(Self(absolute.with_context(|| format!("cannot find {}", path.display()))?))
     }
 
+    /// The configuration that `mpt run` reads if no other one is named.
+    pub(crate) fn usual_config() -> PathBuf {
+        Self(Self::DEFAULT.into()).config()
+    }
+
     /// Whether it is the one of the service.
     pub(crate) fn is_default(&self) -> bool {
         self.0 == Path::new(Self::DEFAULT)

@@ -16,7 +16,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::socket::{getsockopt, sockopt};
 use nix::unistd::Pid;
 
-use super::program;
+use super::{Folder, program};
 
 /// How often the daemon is asked.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -107,18 +107,23 @@ pub(crate) fn end_daemon(config: &Path, socket: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether a process was started with this file as an argument.
+/// Whether a process was started as `mpt run` with this file.
 fn runs(pid: Pid, config: &Path) -> bool {
     let process = Path::new("/proc").join(pid.to_string());
-    let (Ok(line), Ok(folder)) =
-        (fs::read(process.join("cmdline")), process.join("cwd").read_link())
-    else {
-        return false;
-    };
+    let line = fs::read(process.join("cmdline"));
+    let folder = process.join("cwd").read_link();
+    line.ok()
+        .zip(folder.ok())
+        .is_some_and(|(line, folder)| names(&line, &folder, [config, &Folder::usual_config()]))
+}
+
+/// Whether a command line, in its folder, names `config` as the file, or no file, and `config` is the one that is read then.
+fn names(line: &[u8], folder: &Path, [config, usual]: [&Path; 2]) -> bool {
     let wanted = config.canonicalize().ok();
     let file = |argument: &[u8]| folder.join(OsStr::from_bytes(argument)).canonicalize().ok();
-    wanted.is_some()
-        && line.split(|byte| *byte == 0).skip(2).any(|argument| file(argument) == wanted)
+    let mut files = line.split(|byte| *byte == 0).skip(2).filter(|it| !it.is_empty()).peekable();
+    let is_usual = files.peek().is_none() && usual.canonicalize().ok() == wanted;
+    wanted.is_some() && (is_usual || files.any(|argument| file(argument) == wanted))
 }
 
 /// What came of waiting for a peer.
@@ -153,13 +158,13 @@ pub(crate) fn await_up(
             }
             last = all.into_iter().next();
         }
-        if let Some(child) = &mut child
-            && let Some(status) = child.ended()?
-        {
-            bail!("the daemon ended at its start ({status})");
-        }
+        // What interrupts this process may have ended the daemon as well.
+        let ended = child.as_mut().map(|child| child.ended()).transpose()?.flatten();
         if has_enough() || Instant::now() >= deadline {
             return Ok(Waited::InVain(last));
+        }
+        if let Some(status) = ended {
+            bail!("the daemon ended at its start ({status})");
         }
         thread::sleep(LOOK_EVERY);
     }
@@ -171,5 +176,31 @@ fn ask(socket: &Path) -> Option<Box<Status>> {
     match reply {
         Ok(Reply::Status { status }) => Some(status),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_daemon_is_known_by_its_file_and_without_one_by_the_usual_file() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path();
+        for name in ["mpt.toml", "other.toml"] {
+            fs::write(folder.join(name), "").unwrap();
+        }
+        let [own, other] = ["mpt.toml", "other.toml"].map(|name| folder.join(name));
+        let absolute = format!("mpt\0run\0{}\0", own.display());
+        for (line, usual, is_it) in [
+            (absolute.as_str(), &other, true),
+            ("mpt\0run\0mpt.toml\0", &other, true),
+            ("mpt\0run\0other.toml\0", &own, false),
+            ("mpt\0run\0", &own, true),
+            ("mpt\0run\0", &other, false),
+            ("mpt\0run\0gone.toml\0", &own, false),
+        ] {
+            assert_eq!(names(line.as_bytes(), folder, [&own, usual]), is_it, "{line:?}");
+        }
     }
 }

@@ -36,11 +36,15 @@ pub(crate) use model::{ConnectionRates, Model, PathRates, TunnelRates};
 pub(crate) use sampler::ask;
 
 /// Shows the daemon at `socket` on the terminal, asking every `interval`, until its user has seen
-/// enough or a signal ends it.
+/// enough, a signal ends it, or it `is_over`, which is asked as often.
 ///
 /// # Errors
 /// There is no terminal, or no daemon to begin with.
-pub(crate) fn watch(socket: &Path, interval: Duration) -> Result<Exit> {
+pub(crate) fn watch(
+    socket: &Path,
+    interval: Duration,
+    is_over: &mut dyn FnMut() -> bool,
+) -> Result<Exit> {
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
         bail!("--watch needs a terminal: use `mpt status --watch --json` for a line per interval");
     }
@@ -52,7 +56,7 @@ pub(crate) fn watch(socket: &Path, interval: Duration) -> Result<Exit> {
     let mut terminal = Terminal::open(&sender).context("cannot use this terminal")?;
     std::thread::spawn(move || sampler.run(interval, &terminal::Farewell(sender)));
     // Whatever happens in here, dropping the terminal gives it back as it was.
-    let end = attend(&mut terminal, &words, &mut model, &mut ui);
+    let end = attend(&mut terminal, &words, &mut model, &mut ui, is_over);
     drop(terminal);
     end.map(|()| Exit::Done)
 }
@@ -63,8 +67,9 @@ fn attend(
     words: &Receiver<Word>,
     model: &mut Model,
     ui: &mut Ui,
+    is_over: &mut dyn FnMut() -> bool,
 ) -> Result<()> {
-    loop {
+    while !is_over() {
         terminal.draw(|frame| draw::draw(frame, model, ui)).context("cannot draw")?;
         let Ok(word) = words.recv() else { return Ok(()) };
         // Whatever else has come meanwhile needs no picture of its own.
@@ -84,4 +89,5 @@ fn attend(
             }
         }
     }
+    Ok(())
 }

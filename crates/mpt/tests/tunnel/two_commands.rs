@@ -23,6 +23,8 @@ use crate::uplinks::{SERVER, Uplinks, add_address, forward, index, ip, netlink, 
 pub(crate) const TESTS: &[Test] = &[
     ("two_commands::a_client_joins_and_leaves_and_both_hosts_are_as_before", joined),
     ("two_commands::a_client_that_was_killed_leaves_nothing_behind_after_leave", killed),
+    ("two_commands::a_client_whose_daemon_was_killed_is_told_so_and_restored", daemon_killed),
+    ("two_commands::an_uplink_that_only_sends_does_not_keep_a_client_from_joining", one_way),
     ("two_commands::a_server_that_does_not_answer_is_told_with_a_remedy", silent),
     ("two_commands::a_host_that_cannot_run_it_is_told_why_and_left_as_it_was", unable),
     ("two_commands::a_host_without_a_way_to_the_server_is_told_so", no_way),
@@ -153,6 +155,18 @@ impl Pair {
         (line, child)
     }
 
+    /// Ends the client's daemon before it can do anything about it.
+    fn kill_daemon(&self) {
+        let socket = self.dir("client").join("control.sock");
+        let mut control = Client::connect(socket).expect("a daemon");
+        let daemon = match control.request(&Request::Status {}) {
+            Ok(mpt_control::Reply::Status { status }) => status.pid,
+            other => panic!("{other:?}"),
+        };
+        let pid = i32::try_from(daemon).expect("a number of a process");
+        kill(Pid::from_raw(pid), Signal::SIGKILL).expect("a signal");
+    }
+
     /// Whether everything of the client goes through the tunnel, and arrives.
     fn assert_inside(&self) {
         let client = &self.hosts.client;
@@ -278,14 +292,8 @@ fn killed() {
     let mut server = pair.start_server();
     let (_, mut join) = pair.join();
     pair.assert_inside();
-    let mut control = Client::connect(pair.dir("client").join("control.sock")).expect("a daemon");
-    let daemon = match control.request(&Request::Status {}) {
-        Ok(mpt_control::Reply::Status { status }) => status.pid,
-        other => panic!("{other:?}"),
-    };
     signal(&join, Signal::SIGKILL);
-    kill(Pid::from_raw(i32::try_from(daemon).expect("a number")), Signal::SIGKILL)
-        .expect("a signal");
+    pair.kill_daemon();
     join.wait().expect("its end");
     eventually("the interface is gone", || {
         client.run(|| netlink().link("mpt0").expect("an answer").is_none())
@@ -299,6 +307,45 @@ fn killed() {
     assert_eq!(pair.state(client, "client"), before);
     pair.done(&pair.hosts.server, "server", &["leave", "--force"]);
     eventually("the daemon has ended", || server.try_wait().expect("an answer").is_some());
+}
+
+fn daemon_killed() {
+    let pair = Pair::new();
+    let client = &pair.hosts.client;
+    let before = fs::read_to_string(pair.resolv_conf()).expect("a file");
+    let mut server = pair.start_server();
+    let (_, join) = pair.join();
+    pair.kill_daemon();
+    let ended = pair.end(join, "join");
+    assert_eq!(ended.status.code(), Some(2), "{}", ended.stderr);
+    for words in ["the daemon has ended (signal: 9", "mpt run ", "mpt leave"] {
+        assert!(ended.stderr.contains(words), "{}", ended.stderr);
+    }
+    assert_eq!(fs::read_to_string(pair.resolv_conf()).expect("a file"), before);
+    pair.done(client, "client", &["leave"]);
+    pair.done(&pair.hosts.server, "server", &["leave", "--force"]);
+    eventually("the daemon has ended", || server.try_wait().expect("an answer").is_some());
+}
+
+fn one_way() {
+    for uplink in ["eth0", "wwan0"] {
+        let pair = Pair::new();
+        let client = &pair.hosts.client;
+        let mut server = pair.start_server();
+        let drops = format!(
+            "add table inet one; add chain inet one in {{ type filter hook input priority 0; }}; \
+             add rule inet one in iifname {uplink} udp sport 4754 drop"
+        );
+        let mut command = guard::command("nft");
+        command.arg(drops).stdin(Stdio::null());
+        let status = client.spawn(&mut command).and_then(|mut child| child.wait()).expect("nft");
+        assert!(status.success());
+        let (_, join) = pair.join();
+        signal(&join, Signal::SIGINT);
+        assert!(pair.end(join, "join").status.success());
+        pair.done(&pair.hosts.server, "server", &["leave", "--force"]);
+        eventually("the daemon has ended", || server.try_wait().expect("an answer").is_some());
+    }
 }
 
 fn silent() {
@@ -316,6 +363,19 @@ fn silent() {
     }
     pair.done(client, "client", &["leave"]);
     assert_eq!(pair.state(client, "client"), before);
+
+    let join = pair.start(client, "client", "join", &["join", line, "--timeout", "60"]);
+    eventually("its daemon runs", || answers(&pair.dir("client")));
+    signal(&join, Signal::SIGINT);
+    let ended = pair.end(join, "join");
+    assert_eq!(ended.status.code(), Some(1), "{}", ended.stderr);
+    for words in ["ended before the server answered", "mpt run ", "mpt leave"] {
+        assert!(ended.stderr.contains(words), "{}", ended.stderr);
+    }
+    let again = pair.mpt(client, "client", &["join", line]);
+    assert_eq!(again.status.code(), Some(1), "{}", again.stderr);
+    assert!(again.stderr.contains("mpt run "), "{}", again.stderr);
+    pair.done(client, "client", &["leave"]);
 
     // A network that the client has already.
     client.run(|| {

@@ -1,12 +1,18 @@
 //! What is said to who has waited in vain for a server: what was tried, and what to look at.
 
 use std::io;
-use std::net::ToSocketAddrs as _;
+use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 use mpt_control::ConnectionState;
 use mpt_io::netlink::{Leaving, Netlink};
 
 use crate::setup::{Record, endpoint_text};
+
+/// How long a name is looked up.
+const LOOK_UP: Duration = Duration::from_secs(1);
 
 /// Why nothing may have come of it, as far as this host can tell.
 #[derive(Debug, PartialEq, Eq)]
@@ -58,18 +64,29 @@ fn cause(record: &Record, last: Option<&ConnectionState>) -> Cause {
     if !paths.is_empty() {
         return Cause::Silent(paths);
     }
-    let addresses = match (record.host.as_str(), record.port).to_socket_addrs() {
+    let addresses = match addresses(&record.host, record.port) {
         Ok(addresses) => addresses,
-        Err(error) => return Cause::Name(error.to_string()),
+        Err(error) => return Cause::Name(error),
     };
     let is_reachable = |netlink: &mut Netlink, address| {
         netlink.way_of(address, Leaving::default()).is_ok_and(|way| way.is_some())
     };
     let has_way = Netlink::open().map_err(io::Error::other).map(|mut netlink| {
-        let mut addresses = addresses;
-        addresses.any(|address| is_reachable(&mut netlink, address.ip()))
+        addresses.iter().any(|address| is_reachable(&mut netlink, address.ip()))
     });
     if has_way.unwrap_or(true) { Cause::Silent(paths) } else { Cause::Route }
+}
+
+/// The addresses of a name. Who has waited for long is not kept waiting by name servers that do not answer.
+fn addresses(host: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
+    let (sender, found) = mpsc::channel();
+    let host = host.to_owned();
+    thread::spawn(move || {
+        let found = (host.as_str(), port).to_socket_addrs();
+        // Nobody may wait for it any more.
+        let _ = sender.send(found.map(Iterator::collect).map_err(|error| error.to_string()));
+    });
+    found.recv_timeout(LOOK_UP).unwrap_or_else(|_| Err("no name server answers".into()))
 }
 
 #[cfg(test)]
