@@ -64,7 +64,7 @@ impl TransmitHalf {
         let fits = |size: usize| sent >= COSTS * (size * len) as u64;
         self.paths.iter().find_map(|(index, path)| {
             let free = path.usable() && path.cost().is_zero() && path.fixed_rate.is_none();
-            let size = path.rate.wants_train(now).filter(|size| free && fits(*size))?;
+            let size = wanted(now, path).filter(|size| free && fits(*size))?;
             let carries = self.scheduler.earliest().is_some_and(|it| it.has(PathId(index as u8)));
             (carries && path.idle.elapsed(now) >= UNUSED).then_some((PathId(index as u8), size))
         })
@@ -78,7 +78,7 @@ impl TransmitHalf {
         let Some((to, size)) = paced.trains.to.filter(|(to, _)| *to != path) else { return };
         let sender = self.paths.get_mut(to.index());
         let is_free = |sender: &&mut TransmitPath| {
-            sender.idle.elapsed(now) >= UNUSED && sender.rate.wants_train(now).is_some()
+            sender.idle.elapsed(now) >= UNUSED && wanted(now, sender).is_some()
         };
         let Some(sender) = sender.filter(is_free) else {
             // It is used meanwhile, or gone.
@@ -112,4 +112,9 @@ impl TransmitHalf {
         (paced.trains.to, paced.trains.sent) = (None, 0);
         paced.wake_at(now);
     }
+}
+
+/// Of how many copies the next train may be. They leave at the pace of a path, if it has one, and would show that.
+fn wanted(now: Instant, path: &TransmitPath) -> Option<usize> {
+    path.rate.wants_train(now).filter(|_| path.rate.is_open())
 }
