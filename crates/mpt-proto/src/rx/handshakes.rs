@@ -85,6 +85,12 @@ impl Handshakes {
         self.epochs.indices().chain(self.waiting.iter().map(|waiting| waiting.hello.index))
     }
 
+    /// All epochs end, and with them what was answered.
+    pub(super) fn clear(&mut self) {
+        self.epochs.clear();
+        self.answered = None;
+    }
+
     /// Begins a series of initiations, unless one is under way.
     pub(super) fn begin_series(&mut self, at: Instant) {
         if self.attempts == 0 {

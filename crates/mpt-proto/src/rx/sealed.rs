@@ -217,7 +217,7 @@ impl ReceiveHalf {
     pub(super) fn end_sealed(&mut self, now: Instant, secret: &Secret, messages: &mut Messages) {
         self.forget_session(secret, messages);
         if let Some(handshakes) = &mut self.handshakes {
-            handshakes.epochs.clear();
+            handshakes.clear();
             handshakes.restart_series(now);
         }
     }
