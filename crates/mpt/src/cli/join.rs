@@ -214,6 +214,7 @@ impl Join {
         let patience = self.patience(record)?;
         let connection = match await_up(&folder.socket(), patience, None, &mut || false)? {
             Waited::Up(connection) => connection,
+            Waited::Ended => return Ok(Exit::Negative),
             Waited::InVain(last) => {
                 let rest = "the service goes on trying, and `mpt leave` undoes this";
                 output::complain(silence::text(record, last.as_deref(), self.timeout, rest));
@@ -266,8 +267,8 @@ impl Join {
         });
         let again = || {
             format!(
-                "`mpt run {}` starts it again, and `mpt leave{}` undoes this",
-                folder.config().display(),
+                "{} again, and `mpt leave{}` undoes this",
+                setup::starter(folder, record),
                 folder.option()
             )
         };
@@ -279,10 +280,10 @@ impl Join {
         });
         let connection = match waited? {
             Waited::Up(connection) => connection,
-            Waited::InVain(_) if was_ended => {
-                output::complain(format_args!("ended before the server answered; {}", again()));
-                return Ok(Exit::Negative);
-            }
+            // Not by this command: what `mpt leave` has removed cannot be started again.
+            Waited::Ended if Record::load(folder)?.is_none() => return Ok(Exit::Negative),
+            Waited::Ended => return Ok(in_vain(&again())),
+            Waited::InVain(_) if was_ended => return Ok(in_vain(&again())),
             Waited::InVain(last) => {
                 output::complain(silence::text(record, last.as_deref(), self.timeout, &again()));
                 return Ok(Exit::Negative);
@@ -290,12 +291,15 @@ impl Join {
         };
         host::apply(folder, record)?;
         output::print(&joined(record, invitation, &connection))?;
-        if is_terminal() {
+        if is_terminal() && !end.came() {
             let mut is_over = || !matches!(child.ended(), Ok(None));
-            watch::watch(&folder.socket(), WATCH_INTERVAL, &mut is_over)?;
+            let watched = watch::watch(&folder.socket(), WATCH_INTERVAL, &mut is_over);
+            // Of a daemon that has ended there is nothing to see.
             return match child.ended()? {
                 Some(status) => Ok(after(status, &again())),
-                None => output::print(&format!("the tunnel ends with this view: {}\n", again())),
+                None => watched.and_then(|_| {
+                    output::print(&format!("the tunnel ends with this view: {}\n", again()))
+                }),
             };
         }
         let poll = Poll::new().context("cannot wait for events")?;
@@ -304,16 +308,23 @@ impl Join {
         }
         let mut events = Events::with_capacity(2);
         loop {
+            // Before it is asked, so that none is missed.
+            ended.came();
             if let Some(status) = child.ended()? {
                 return Ok(after(status, &again()));
             }
             if end.came() {
                 return Ok(Exit::Done);
             }
-            ended.came();
             poll.wait(&mut events, None).context("cannot wait for events")?;
         }
     }
+}
+
+/// What follows if it was ended before it was of use.
+fn in_vain(again: &str) -> Exit {
+    output::complain(format_args!("ended before the server answered; {again}"));
+    Exit::Negative
 }
 
 /// What follows from the end of the daemon, which was not asked to by this command.
@@ -337,8 +348,8 @@ fn existing(folder: &Folder) -> Result<Option<String>> {
     let (what, host) = (folder.path().display(), endpoint_text(&record.host, record.port));
     Ok(Some(match record.role {
         Role::Client => format!(
-            "{what} is a client of {host} already: `mpt run {}` starts it, `mpt leave{}` ends that, or choose another folder with --dir",
-            folder.config().display(),
+            "{what} is a client of {host} already: {}, `mpt leave{}` ends that, or choose another folder with --dir",
+            setup::starter(folder, &record),
             folder.option()
         ),
         Role::Server => format!(

@@ -81,6 +81,16 @@ pub(super) fn how_to_start(folder: &Folder, record: &Record) -> String {
     )
 }
 
+/// What starts the tunnel of this host when it does not run, as a part of a sentence.
+pub(super) fn starter(folder: &Folder, record: &Record) -> String {
+    let run = format!("`mpt run {}`", folder.config().display());
+    match (record.service, record.internet || record.everything) {
+        (true, _) => format!("`systemctl start {}` starts it", service::UNIT),
+        (false, true) => format!("{run} and then `mpt host apply{}` start it", folder.option()),
+        (false, false) => format!("{run} starts it"),
+    }
+}
+
 /// Whether the configuration that was written is one.
 ///
 /// # Errors

@@ -131,6 +131,8 @@ fn names(line: &[u8], folder: &Path, [config, usual]: [&Path; 2]) -> bool {
 pub(crate) enum Waited {
     /// A connection has a path that is up.
     Up(Box<ConnectionState>),
+    /// The daemon that was started has ended as somebody told it to, such as `mpt leave`.
+    Ended,
     /// None has. This is what the daemon said of the first connection last, if it said anything.
     InVain(Option<Box<ConnectionState>>),
 }
@@ -164,6 +166,9 @@ pub(crate) fn await_up(
             return Ok(Waited::InVain(last));
         }
         if let Some(status) = ended {
+            if status.success() {
+                return Ok(Waited::Ended);
+            }
             bail!("the daemon ended at its start ({status})");
         }
         thread::sleep(LOOK_EVERY);

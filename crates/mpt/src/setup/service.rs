@@ -12,7 +12,7 @@ use super::folder::{self, Owner};
 use super::{Folder, Record, Role, program};
 
 /// The unit.
-const UNIT: &str = "mpt.service";
+pub(crate) const UNIT: &str = "mpt.service";
 
 /// It, as the package has it.
 const TEXT: &str = include_str!("../../../../packaging/mpt.service");
