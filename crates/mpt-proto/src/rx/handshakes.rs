@@ -1,5 +1,6 @@
 //! The handshakes of one connection with sealed framing, at its receiving half.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
 
 use crate::framing::extended::identity::At;
@@ -26,8 +27,25 @@ struct Answered {
     /// The index of the initiator.
     key: u32,
     response: [u8; RESPONSE_LEN],
-    /// Where it went.
-    to: Vec<At>,
+    /// Hashes of where it went, in as many as `copies`. Whose is there already by chance gets none.
+    to: [u16; MOST_COPIES],
+    copies: u8,
+}
+
+impl Answered {
+    /// Takes note of where it goes; returns whether it may go there.
+    fn goes_to(&mut self, at: At) -> bool {
+        let mut hasher = DefaultHasher::new();
+        at.hash(&mut hasher);
+        let hash = hasher.finish() as u16;
+        let copies = usize::from(self.copies);
+        if copies == MOST_COPIES || self.to[..copies].contains(&hash) {
+            return false;
+        }
+        self.to[copies] = hash;
+        self.copies += 1;
+        true
+    }
 }
 
 /// The handshakes of one connection.
@@ -42,7 +60,7 @@ pub(super) struct Handshakes {
     /// Its response, until the peer uses what it says.
     answered: Option<Box<Answered>>,
     /// A cookie of the peer, and since when.
-    pub(super) cookie: Option<(MacBytes, Instant)>,
+    pub(super) cookie: Option<Box<(MacBytes, Instant)>>,
     /// How many indices were chosen.
     pub(super) chosen: u64,
     /// How many initiations of the present series were sent, and when the next one is due.
@@ -83,6 +101,12 @@ impl Handshakes {
     /// All indices that lead here.
     pub(super) fn indices(&self) -> impl Iterator<Item = u32> + '_ {
         self.epochs.indices().chain(self.waiting.iter().map(|waiting| waiting.hello.index))
+    }
+
+    /// Bytes of memory apart from its own size.
+    pub(super) fn memory(&self) -> usize {
+        let answered = self.answered.as_deref().map_or(0, size_of_val);
+        self.epochs.memory() + answered + self.cookie.as_deref().map_or(0, size_of_val)
     }
 
     /// All epochs end, and with them what was answered.
@@ -142,8 +166,10 @@ impl Handshakes {
         response: &[u8; RESPONSE_LEN],
         at: At,
     ) {
-        let answered = Answered { timestamp, key, response: *response, to: vec![at] };
-        self.answered = Some(Box::new(answered));
+        let (to, copies) = ([0; MOST_COPIES], 0);
+        let mut answered = Box::new(Answered { timestamp, key, response: *response, to, copies });
+        answered.goes_to(at);
+        self.answered = Some(answered);
     }
 
     /// The response to the initiation with this timestamp, with the index that it is for, if it has not been sent to this origin yet.
@@ -153,16 +179,12 @@ impl Handshakes {
         at: At,
     ) -> Option<(u32, [u8; RESPONSE_LEN])> {
         let answered = self.answered.as_mut().filter(|it| it.timestamp == timestamp)?;
-        if answered.to.len() >= MOST_COPIES || answered.to.contains(&at) {
-            return None;
-        }
-        answered.to.push(at);
-        Some((answered.key, answered.response))
+        answered.goes_to(at).then_some((answered.key, answered.response))
     }
 
     /// The peer asks for this cookie.
     pub(super) fn set_cookie(&mut self, now: Instant, cookie: MacBytes) {
-        self.cookie = Some((cookie, now));
+        self.cookie = Some(Box::new((cookie, now)));
     }
 
     pub(super) fn deadline(&self) -> Option<Deadline> {

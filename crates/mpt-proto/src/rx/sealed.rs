@@ -111,11 +111,11 @@ impl Sessions {
             cookie: 0,
             index,
         };
-        let cookie = handshakes.cookie.filter(|(_, since)| now.since(*since) < PERIOD);
+        let cookie = handshakes.cookie.as_deref();
+        let cookie = cookie.filter(|(_, since)| now.since(*since) < PERIOD);
         let cookie = cookie.map(|(cookie, _)| cookie);
         let host = self.host.as_deref_mut();
-        let begun =
-            host.and_then(|host| host.initiate(now, &handshakes.peer, hello, cookie.as_ref()));
+        let begun = host.and_then(|host| host.initiate(now, &handshakes.peer, hello, cookie));
         let Some(begun) = begun else {
             self.indices.remove(&index);
             return;
@@ -256,7 +256,7 @@ impl ReceiveHalf {
     /// Bytes of memory that handshakes take, apart from this value's own size.
     pub(super) fn handshake_memory(&self) -> usize {
         let handshakes = self.handshakes.as_ref();
-        handshakes.map_or(0, |it| size_of::<Handshakes>() + it.epochs.memory())
+        handshakes.map_or(0, |it| size_of::<Handshakes>() + it.memory())
     }
 
     /// The session of an epoch begins. One that there was ends.

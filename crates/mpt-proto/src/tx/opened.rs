@@ -10,7 +10,8 @@ pub(super) struct Opened {
     pub(super) singles: u8,
     pub(super) next: Instant,
     /// The next path sequence when it was last looked, and since when it is that.
-    pub(super) quiet: (u32, Instant),
+    pub(super) latest: u32,
+    pub(super) quiet_since: Instant,
     pub(super) until: Instant,
 }
 

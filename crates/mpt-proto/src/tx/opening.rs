@@ -95,8 +95,8 @@ impl TransmitHalf {
                 continue;
             }
             waits = true;
-            if path.opened.quiet.0 != path.wire.next {
-                path.opened.quiet = (path.wire.next, now);
+            if path.opened.latest != path.wire.next {
+                (path.opened.latest, path.opened.quiet_since) = (path.wire.next, now);
             }
             // What goes with a train would seem to be part of it.
             // A beacon says that nothing is outstanding.
@@ -110,7 +110,7 @@ impl TransmitHalf {
                     path.opened.next = now + APART;
                     next = Some((path_id, 1));
                 }
-            } else if now < path.opened.quiet.1 + QUIET {
+            } else if now < path.opened.quiet_since + QUIET {
                 // What goes before a train would seem to be part of it.
             } else if let Some(size) = path.rate.wants_train(now) {
                 path.opened.trains += 1;
@@ -131,7 +131,7 @@ impl TransmitHalf {
 impl TransmitPath {
     /// Whether it is to be shown what the path is like, or what follows from that is still being told to the peer.
     fn is_being_found_out(&self, now: Instant) -> bool {
-        let (_, last) = self.opened.quiet;
+        let last = self.opened.quiet_since;
         let is_told = last == Instant::ZERO || now >= last + TOLD;
         self.is_shown(now) || !self.rate.is_measured() && !is_told
     }

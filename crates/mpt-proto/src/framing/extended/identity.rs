@@ -30,7 +30,7 @@ impl Identity {
 }
 
 /// Where a datagram came from, for what is to be sent back there before a path exists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct At {
     pub(crate) socket: SocketId,
     pub(crate) remote: SocketAddr,

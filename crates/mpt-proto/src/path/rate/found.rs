@@ -8,8 +8,8 @@ use crate::time::Instant;
 /// So many of the last findings of a path are kept: as many as it makes in some seconds.
 const KEPT: usize = 8;
 
-/// And of a path that rests.
-const RESTING: usize = 2;
+/// And of a path that rests: the one that still says what it is like.
+const RESTING: usize = 1;
 
 /// A rate that differs from the one told last by more than this share is told again.
 const TOLD: f64 = 0.15;
@@ -120,7 +120,7 @@ impl Findings {
         self.kept.capacity() * size_of::<Found>()
     }
 
-    /// Gives back memory: nothing was sent for long, so only the last ones still say what the path is like.
+    /// Gives back memory: nothing was sent for long, so only the last one still says what the path is like.
     pub(super) fn rest(&mut self) {
         self.kept.drain(..self.kept.len().saturating_sub(RESTING));
         self.kept.shrink_to_fit();

@@ -41,9 +41,9 @@ const TRAINS: Duration = Duration::from_secs(10);
 /// What trains and bursts have shown of one path. Rates are in bytes of IP packets per second.
 #[derive(Debug, Default)]
 pub(super) struct Trains {
-    /// The train that is on its way, how many there were, and when the next may follow.
+    /// The train that is on its way, how many there were (255 and more are one), and when the next may follow.
     on_way: Option<Box<Train>>,
-    count: usize,
+    count: u8,
     next_at: Instant,
     /// The rate at which the last one arrived, whether nothing else was reported with it, and whether it was long enough to
     /// be measured well.
@@ -77,7 +77,7 @@ impl Trains {
     /// Of how many datagrams the next train is, if one may be sent on a path whose delay `varies` or not.
     pub(super) fn next(&self, now: Instant, varies: bool) -> Option<usize> {
         // Where delays vary, fewer show too little; and more are a load before the first ones have shown something.
-        let nth = if varies { SIZES.len() - 1 } else { self.count };
+        let nth = if varies { SIZES.len() - 1 } else { self.count.into() };
         let may_drain = varies && !self.is_of_means;
         let is_gone = |train: &Train| train.is_lost(now) && !(may_drain && train.drains(now));
         let is_free = self.on_way.as_deref().is_none_or(is_gone);
@@ -96,13 +96,14 @@ impl Trains {
 
     /// A train is sent.
     pub(super) fn on_sent(&mut self, now: Instant, train: Train) {
-        if self.count >= SIZES.len() && self.is_of_means {
+        if usize::from(self.count) >= SIZES.len() && self.is_of_means {
             // What the path carried at the time of the series before it may not carry any more.
             (self.shown, self.is_of_means) = (None, false);
         }
         self.on_way = Some(Box::new(train));
-        self.count += 1;
-        self.next_at = now + if self.count < SIZES.len() { Duration::ZERO } else { TRAINS };
+        self.count = self.count.saturating_add(1);
+        self.next_at =
+            now + if usize::from(self.count) < SIZES.len() { Duration::ZERO } else { TRAINS };
     }
 
     /// Whether feedback is about the train that is on its way.
