@@ -291,7 +291,10 @@ impl Join {
         };
         host::apply(folder, record)?;
         output::print(&joined(record, invitation, &connection))?;
-        if is_terminal() && !end.came() {
+        if end.came() {
+            return Ok(Exit::Done);
+        }
+        if is_terminal() {
             let mut is_over = || !matches!(child.ended(), Ok(None));
             let watched = watch::watch(&folder.socket(), WATCH_INTERVAL, &mut is_over);
             // Of a daemon that has ended there is nothing to see.
