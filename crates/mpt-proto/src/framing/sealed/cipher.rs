@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use aws_lc_rs::aead::{AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
+use ring::aead::{AES_256_GCM, Aad, Algorithm, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 
 use zeroize::Zeroizing;
 
@@ -18,40 +18,60 @@ use crate::wire::extended::{Header, Kind, NO_PATH};
 /// to 2^11 bytes.
 pub(crate) const MOST_SEALED: u64 = 1 << 28;
 
-/// What the library takes for a key, about: the key schedule and the table of GCM.
-const CONTEXT: usize = 584;
-
 /// The space of the nonces of numbered control.
 const CONTROL_SPACE: u16 = u16::MAX;
 
-fn aead(cipher: Cipher, bytes: &[u8; KEY_LEN]) -> LessSafeKey {
-    let algorithm = match cipher {
-        Cipher::Aes256Gcm => &AES_256_GCM,
-        Cipher::ChaCha20Poly1305 => &CHACHA20_POLY1305,
-    };
-    LessSafeKey::new(UnboundKey::new(algorithm, bytes).expect("both have keys of 32 bytes"))
+/// What the library computes of a key: the key schedule and the table of GCM. The library does not overwrite it, so it stays in
+/// one place until this does, with a key of zeros for AES, which is as large as any and has no gaps.
+struct Aead(Box<LessSafeKey>);
+
+impl Aead {
+    /// Bytes of memory apart from its own size.
+    const MEMORY: usize = size_of::<LessSafeKey>();
+
+    fn new(cipher: Cipher, bytes: &[u8; KEY_LEN]) -> Self {
+        let algorithm = match cipher {
+            Cipher::Aes256Gcm => &AES_256_GCM,
+            Cipher::ChaCha20Poly1305 => &CHACHA20_POLY1305,
+        };
+        Self(expand(algorithm, bytes))
+    }
+}
+
+impl std::ops::Drop for Aead {
+    fn drop(&mut self) {
+        *self.0 = *expand(&AES_256_GCM, &[0; KEY_LEN]);
+        // Nobody reads it any more, so the compiler would leave that out.
+        std::hint::black_box(&*self.0);
+    }
+}
+
+#[inline(never)]
+fn expand(algorithm: &'static Algorithm, bytes: &[u8; KEY_LEN]) -> Box<LessSafeKey> {
+    let key = UnboundKey::new(algorithm, bytes).expect("both have keys of 32 bytes");
+    Box::new(LessSafeKey::new(key))
 }
 
 /// A cipher with a key of zeros, so that a caller with a clock can measure which one is the faster on this machine.
 #[derive(Debug)]
-pub struct CipherTrial(LessSafeKey);
+pub struct CipherTrial(Aead);
 
 impl CipherTrial {
     /// Sets up the key, which is done once in many packets and so is no part of what is to be measured.
     pub fn new(cipher: Cipher) -> Self {
-        Self(aead(cipher, &[0; KEY_LEN]))
+        Self(Aead::new(cipher, &[0; KEY_LEN]))
     }
 
     /// Seals a buffer.
     pub fn seal(&self, buffer: &mut [u8]) {
-        let sealed = self.0.seal_in_place_separate_tag(nonce(0, 0), Aad::empty(), buffer);
+        let sealed = self.0.0.seal_in_place_separate_tag(nonce(0, 0), Aad::empty(), buffer);
         std::hint::black_box(sealed.is_ok());
     }
 }
 
 /// The key of the direction to the peer, in one epoch.
 pub(crate) struct SealingKey {
-    key: LessSafeKey,
+    key: Aead,
     /// What stands in the way of using a nonce twice; by [`place`] of the space, as far as spaces are used.
     spaces: Vec<Numbers>,
     sealed: Arc<AtomicU64>,
@@ -65,7 +85,7 @@ struct Numbers {
 }
 
 /// The key of the direction from the peer, in one epoch.
-pub(crate) struct OpeningKey(LessSafeKey);
+pub(crate) struct OpeningKey(Aead);
 
 /// A key to seal with, on its way from the half that agrees on it to the one that sends.
 #[derive(Clone)]
@@ -96,7 +116,7 @@ impl KeyBytes {
     /// The key itself, of which there must be one.
     pub(crate) fn key(&self) -> SealingKey {
         let sealed = Arc::clone(&self.usage.0);
-        SealingKey { key: aead(self.cipher, &self.bytes), spaces: Vec::new(), sealed }
+        SealingKey { key: Aead::new(self.cipher, &self.bytes), spaces: Vec::new(), sealed }
     }
 
     pub(crate) fn usage(&self) -> Usage {
@@ -121,7 +141,7 @@ impl SealingKey {
         let (head, rest) = datagram.split_at_mut(header.size());
         let (text, tag) = rest.split_at_mut(rest.len() - TAG_LEN);
         let nonce = nonce(space, header.path_sequence);
-        let sealed = self.key.seal_in_place_separate_tag(nonce, Aad::from(&*head), text);
+        let sealed = self.key.0.seal_in_place_separate_tag(nonce, Aad::from(&*head), text);
         match sealed {
             Ok(sealed) => tag.copy_from_slice(sealed.as_ref()),
             // Of no length that a datagram has.
@@ -163,16 +183,16 @@ impl SealingKey {
 
     /// Bytes of memory apart from its own size.
     pub(crate) fn memory(&self) -> usize {
-        self.spaces.capacity() * size_of::<Numbers>() + CONTEXT
+        self.spaces.capacity() * size_of::<Numbers>() + Aead::MEMORY
     }
 }
 
 impl OpeningKey {
     /// Bytes of memory apart from its own size.
-    pub(crate) const MEMORY: usize = CONTEXT;
+    pub(crate) const MEMORY: usize = Aead::MEMORY;
 
     pub(crate) fn new(cipher: Cipher, bytes: &[u8; KEY_LEN]) -> Self {
-        Self(aead(cipher, bytes))
+        Self(Aead::new(cipher, bytes))
     }
 
     /// Opens a datagram in place: what was encrypted stands behind the header then, and the tag behind that.
@@ -190,7 +210,7 @@ impl OpeningKey {
         let (head, text) = datagram.split_at_mut(size);
         let (_, space) = space(header);
         let nonce = nonce(space, header.path_sequence);
-        let opened = self.0.open_in_place(nonce, Aad::from(&*head), text);
+        let opened = self.0.0.open_in_place(nonce, Aad::from(&*head), text);
         opened.map(|_| ()).map_err(|_| Drop::SealForged)
     }
 }
@@ -219,6 +239,12 @@ fn nonce(space: u16, sequence: u32) -> Nonce {
     nonce[2..4].copy_from_slice(&space.to_be_bytes());
     nonce[8..].copy_from_slice(&sequence.to_be_bytes());
     Nonce::assume_unique_for_key(nonce)
+}
+
+impl fmt::Debug for Aead {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Aead")
+    }
 }
 
 impl fmt::Debug for SealingKey {

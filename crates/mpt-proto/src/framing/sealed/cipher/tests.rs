@@ -1,3 +1,8 @@
+use std::fs::{File, read_to_string};
+use std::os::unix::fs::FileExt;
+
+use zeroize::Zeroize;
+
 use super::*;
 use crate::sequence::Seq;
 use crate::wire::extended::Flags;
@@ -86,4 +91,47 @@ fn a_key_is_used_up() {
     let (header, mut datagram) = (header(Kind::Data, 0, 1), [0; 60]);
     assert_eq!(key.seal(&header, &mut datagram), Err(Drop::SealExpired));
     assert_eq!(Usage(Arc::clone(&key.sealed)).count(), MOST_SEALED);
+}
+
+/// What is searched for is never in memory as it is, or it would find itself.
+const MASK: u8 = 0x5a;
+
+/// How often these bytes, which are masked, stand in what this process can write.
+fn copies(masked: &[u8]) -> usize {
+    let memory = File::open("/proc/self/mem").expect("Linux has it");
+    let maps = read_to_string("/proc/self/maps").expect("Linux has it");
+    let regions = maps.lines().filter(|line| line.contains(" rw")).filter_map(|line| {
+        let (from, to) = line.split_once(' ')?.0.split_once('-')?;
+        let address = |hex| u64::from_str_radix(hex, 16).ok();
+        Some(address(from)?..address(to)?)
+    });
+    let mut page = vec![0; 4096 + masked.len() - 1];
+    let mut found = 0;
+    for start in regions.flat_map(|region| region.step_by(4096)) {
+        let length = memory.read_at(&mut page, start).unwrap_or(0);
+        let is_here =
+            |at: &[u8]| at.iter().zip(masked).all(|(byte, masked)| byte ^ MASK == *masked);
+        found += page[..length].windows(masked.len()).filter(|at| is_here(at)).count();
+        page.fill(0);
+    }
+    found
+}
+
+#[test]
+fn a_key_leaves_nothing_in_memory() {
+    for cipher in BOTH {
+        let mut key = [0; KEY_LEN];
+        key.iter_mut().zip(0..).for_each(|(byte, at)| *byte = MASK ^ (cipher as u8 + 5 * at));
+        let open = OpeningKey::new(cipher, &key);
+        key.zeroize();
+        let address = std::ptr::from_ref(&*open.0.0).addr() as u64;
+        let mut masked = [0; size_of::<LessSafeKey>()];
+        File::open("/proc/self/mem").unwrap().read_exact_at(&mut masked, address).unwrap();
+        masked.iter_mut().for_each(|byte| *byte ^= MASK);
+        // An allocator writes the first bytes of what is given back; and ChaCha20 has no more than its key.
+        let masked = std::hint::black_box(&masked[16..32]);
+        assert!(copies(masked) >= 1, "{cipher:?}: in use");
+        drop(open);
+        assert_eq!(copies(masked), 0, "{cipher:?}");
+    }
 }
