@@ -28,6 +28,7 @@ mod repair;
 mod sealed;
 mod session;
 mod shares;
+mod stalled;
 mod standing;
 mod surcharge;
 mod sweep;

@@ -76,6 +76,12 @@ impl Patience {
         }
     }
 
+    /// It was left by mistake: what was sent on it before has arrived, only late. So it is used again as before.
+    pub(crate) fn on_mistake(&mut self) {
+        self.times = self.times.saturating_sub(1);
+        self.returned_at = None;
+    }
+
     /// The share of its rate that it is used with, from 1/8 to 1, where its round trip is this.
     pub(crate) fn share(&self, now: Instant, round_trip: Duration) -> f64 {
         let Some(at) = self.returned_at else { return 1.0 };
@@ -117,6 +123,18 @@ mod tests {
         assert!(!patience.on_answer(at(103_000)));
         assert!(!patience.on_answer(at(103_200)));
         assert!(patience.on_answer(at(103_250)));
+    }
+
+    #[test]
+    fn a_path_that_was_left_by_mistake_is_not_suspected() {
+        let mut patience = Patience::default();
+        for left in (100..130).map(|second| second * 1000) {
+            assert_eq!(waits(&mut patience, left), Some(0));
+            patience.on_return(at(left + 50));
+            patience.on_mistake();
+            assert!(!patience.is_suspect(at(left + 60)));
+            assert_eq!(patience.share(at(left + 60), Duration::from_millis(50)), 1.0);
+        }
     }
 
     #[test]

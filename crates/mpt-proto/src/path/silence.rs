@@ -194,6 +194,11 @@ impl Silence {
         self.awaited.is_none()
     }
 
+    /// The highest path sequence that is known to have arrived.
+    pub(crate) fn highest(&self) -> u32 {
+        self.arrived.0
+    }
+
     /// When feedback told last that something arrived.
     pub(crate) fn progress(&self) -> Instant {
         self.progress

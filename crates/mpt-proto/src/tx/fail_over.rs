@@ -38,6 +38,15 @@ const TAKES_OVER: Duration = Duration::from_millis(100);
 /// The only path that carries is left for one that was left before if it is silent for so much longer.
 const LAST: Duration = Duration::from_millis(150);
 
+impl Left {
+    /// Whether most of what was sent up to this path sequence has arrived after all, of which so many are in all.
+    fn stood_still(self, highest: u32, received: u32) -> bool {
+        let (told, before) = self.told;
+        let [sent, came] = [highest.wrapping_sub(told), received.wrapping_sub(before)];
+        2 * u64::from(came) > u64::from(sent)
+    }
+}
+
 impl TransmitPath {
     /// It takes over what another one has carried, in bytes per second. If bursts have shown that it carries little more than
     /// that, it is paced for a while, as all that was on its way comes at once.
@@ -101,7 +110,13 @@ impl TransmitHalf {
         let path = &mut self.paths[index];
         let Some(left) = path.left else { return };
         let answers = highest.wrapping_sub(left.sequence).cast_signed() >= 0;
-        if answers && !path.unheard && path.patience.on_answer(now) {
+        if !answers || path.unheard {
+            return;
+        }
+        if left.stood_still(highest, path.feedback.received() as u32) {
+            self.take_back(now, index);
+            self.paths[index].patience.on_mistake();
+        } else if path.patience.on_answer(now) {
             self.take_back(now, index);
         }
     }
@@ -229,7 +244,8 @@ impl TransmitHalf {
             left.arrives = arrives;
             return self.fail_over.resend(now, 1 << index);
         }
-        path.left = Some(Left { since: now, sequence: path.wire.next, arrives });
+        let told = (path.silence.highest(), path.feedback.received() as u32);
+        path.left = Some(Left { since: now, sequence: path.wire.next, told, arrives });
         path.probe_at = now;
         self.repair.stats.leaves += 1;
         self.reschedule(now);

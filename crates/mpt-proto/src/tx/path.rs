@@ -41,6 +41,8 @@ pub(super) struct Left {
     pub(super) since: Instant,
     /// The first path sequence that was sent since.
     pub(super) sequence: u32,
+    /// The highest path sequence that was known to have arrived then, and how many had.
+    pub(super) told: (u32, u32),
     /// Whether what was sent before arrives, as it was left because nothing comes back by it: that is not sent again.
     pub(super) arrives: bool,
 }
