@@ -3,12 +3,14 @@
 use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, bail};
 use mpt_control::{Client, PeerStatus, Reply, Request};
 
 use super::change::ask;
 use super::line::{PeerAction, PeerSettings};
+use crate::config::Moment;
 use crate::exit::Exit;
 use crate::output;
 
@@ -52,14 +54,18 @@ fn list(json: bool, socket: &Path) -> Result<Exit> {
     if json {
         return output::print(&(serde_json::to_string(&peers)? + "\n"));
     }
-    output::print(&table(&peers))
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    output::print(&table(&peers, Moment(now)))
 }
 
-fn table(peers: &[PeerStatus]) -> String {
+fn table(peers: &[PeerStatus], now: Moment) -> String {
+    // Moments in UTC are in the order of their texts.
+    let now = now.to_string();
     let row = |peer: &PeerStatus| {
         let addresses: Vec<String> = peer.addresses.iter().map(IpAddr::to_string).collect();
         let key = match (&peer.public_key, &peer.invitation_expires) {
             (Some(key), _) => key.clone(),
+            (None, Some(expires)) if *expires <= now => format!("invitation expired {expires}"),
             (None, Some(expires)) => format!("invited until {expires}"),
             (None, None) => String::new(),
         };
@@ -82,26 +88,34 @@ fn table(peers: &[PeerStatus]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
     fn a_list_has_a_line_for_each_client() {
-        let peer = |name: &str, key: Option<&str>| PeerStatus {
+        let peer = |name: &str, key: Option<&str>, expires: &str| PeerStatus {
             name: name.into(),
             tunnel: "mpt0".into(),
             template: "client".into(),
             public_key: key.map(str::to_owned),
             addresses: vec![[10, 9, 0, 2].into()],
             networks: Vec::new(),
-            invitation_expires: key.is_none().then(|| "2026-11-25T03:00:00Z".into()),
+            invitation_expires: key.is_none().then(|| expires.to_owned()),
             connection: key.map(|_| format!("client-{name}")),
         };
-        let text = table(&[peer("van", Some("KEY=")), peer("bus", None)]);
+        let clients = [
+            peer("van", Some("KEY="), ""),
+            peer("bus", None, "2026-11-25T03:00:01Z"),
+            peer("hut", None, "2026-11-25T03:00:00Z"),
+        ];
+        let text = table(&clients, Moment(Duration::from_secs(1_795_575_600)));
         assert_eq!(
             text,
             "NAME  STATE      ADDRESSES  NETWORKS  PUBLIC KEY\n\
              van   connected  10.9.0.2             KEY=\n\
-             bus   -          10.9.0.2             invited until 2026-11-25T03:00:00Z\n"
+             bus   -          10.9.0.2             invited until 2026-11-25T03:00:01Z\n\
+             hut   -          10.9.0.2             invitation expired 2026-11-25T03:00:00Z\n"
         );
     }
 }
