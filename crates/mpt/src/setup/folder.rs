@@ -128,7 +128,7 @@ pub(crate) fn make(path: &Path, mode: u32) -> Result<()> {
     let made = fs::DirBuilder::new().recursive(true).mode(mode).create(path);
     // Whatever the umask takes away.
     let made = made.and_then(|()| fs::set_permissions(path, fs::Permissions::from_mode(mode)));
-    made.with_context(|| format!("cannot make {}{}", path.display(), as_root()))
+    made.with_context(|| format!("cannot make {}", path.display()))
 }
 
 /// Writes a file at once: it has its old content or all of the new one, whatever happens.
@@ -138,7 +138,7 @@ pub(crate) fn make(path: &Path, mode: u32) -> Result<()> {
 /// The kernel's, with what may be done about it.
 pub(crate) fn write(path: &Path, text: &[u8], mode: u32, owner: Owner) -> Result<()> {
     let written = write_at_once(path, text, mode, owner);
-    written.with_context(|| format!("cannot write {}{}", path.display(), as_root()))
+    written.with_context(|| format!("cannot write {}", path.display()))
 }
 
 fn write_at_once(path: &Path, text: &[u8], mode: u32, owner: Owner) -> io::Result<()> {
@@ -177,7 +177,7 @@ fn write_at_once(path: &Path, text: &[u8], mode: u32, owner: Owner) -> io::Resul
 pub(crate) fn remove(path: &Path) -> Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("cannot remove {}{}", path.display(), as_root()))
+            Err(error).with_context(|| format!("cannot remove {}", path.display()))
         }
         _ => Ok(()),
     }
@@ -186,11 +186,6 @@ pub(crate) fn remove(path: &Path) -> Result<()> {
 /// The user called `name` with its group, if there is one.
 pub(crate) fn user(name: &str) -> Owner {
     User::from_name(name).ok().flatten().map(|user| (user.uid, user.gid))
-}
-
-/// What who is not root is to do.
-fn as_root() -> &'static str {
-    if Uid::effective().is_root() { "" } else { " (run this as root)" }
 }
 
 #[cfg(test)]
