@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ring::aead::{AES_256_GCM, Aad, Algorithm, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
-
 use zeroize::Zeroizing;
 
 use crate::keys::KEY_LEN;
@@ -23,6 +22,7 @@ const CONTROL_SPACE: u16 = u16::MAX;
 
 /// What the library computes of a key: the key schedule and the table of GCM. The library does not overwrite it, so it stays in
 /// one place until this does, with a key of zeros for AES, which is as large as any and has no gaps.
+#[derive(Debug)]
 struct Aead(Box<LessSafeKey>);
 
 impl Aead {
@@ -46,7 +46,6 @@ impl std::ops::Drop for Aead {
     }
 }
 
-#[inline(never)]
 fn expand(algorithm: &'static Algorithm, bytes: &[u8; KEY_LEN]) -> Box<LessSafeKey> {
     let key = UnboundKey::new(algorithm, bytes).expect("both have keys of 32 bytes");
     Box::new(LessSafeKey::new(key))
@@ -239,12 +238,6 @@ fn nonce(space: u16, sequence: u32) -> Nonce {
     nonce[2..4].copy_from_slice(&space.to_be_bytes());
     nonce[8..].copy_from_slice(&sequence.to_be_bytes());
     Nonce::assume_unique_for_key(nonce)
-}
-
-impl fmt::Debug for Aead {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Aead")
-    }
 }
 
 impl fmt::Debug for SealingKey {
