@@ -152,10 +152,19 @@ impl PathUpdate {
         }
     }
 
-    /// Whether it makes `earlier` obsolete.
-    fn replaces(&self, earlier: &Self) -> bool {
+    /// Whether only one of the two has to wait.
+    fn is_like(&self, earlier: &Self) -> bool {
         std::mem::discriminant(self) == std::mem::discriminant(earlier)
             && self.path() == earlier.path()
+    }
+
+    /// Whether it makes `earlier` obsolete, which is like it. Answers to a long and to a short challenge may come together;
+    /// the long one tells more.
+    fn replaces(&self, earlier: &Self) -> bool {
+        match (self, earlier) {
+            (Self::Carried { len, .. }, Self::Carried { len: earlier, .. }) => len >= earlier,
+            _ => true,
+        }
     }
 }
 
@@ -200,8 +209,9 @@ struct Waiting {
 impl Messages {
     pub(crate) fn update(&mut self, connection: ConnectionId, update: PathUpdate) {
         let updates = &mut self.of(connection).updates;
-        match updates.iter_mut().find(|earlier| update.replaces(earlier)) {
-            Some(earlier) => *earlier = update,
+        match updates.iter_mut().find(|earlier| update.is_like(earlier)) {
+            Some(earlier) if update.replaces(earlier) => *earlier = update,
+            Some(_) => {}
             None => updates.push_back(update),
         }
     }

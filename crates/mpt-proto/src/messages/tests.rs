@@ -38,6 +38,18 @@ fn of_updates_that_wait_the_last_of_each_kind_and_path_remains() {
     assert_eq!(messages.poll_message(), None);
 }
 
+/// A host that has not read for a while gets the answers to a long challenge and to a short one together.
+#[test]
+fn of_answers_to_challenges_the_longest_remains() {
+    let mut messages = Messages::default();
+    let carried = |path, number, len| PathUpdate::Carried { path: PathId(path), number, len };
+    for (path, number, len) in [(0, 1, 1472), (0, 2, 1304), (1, 3, 1304), (1, 4, 1472)] {
+        messages.update(CONNECTION, carried(path, number, len));
+    }
+    let expected = [carried(0, 1, 1472), carried(1, 4, 1472)];
+    assert_eq!(all(&mut messages), expected.map(|update| (CONNECTION, Message::Update(update))));
+}
+
 #[test]
 fn feedback_of_a_path_is_merged_and_goes_first() {
     let mut messages = Messages::default();

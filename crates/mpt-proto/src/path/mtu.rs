@@ -23,8 +23,8 @@ const STEP: usize = 8;
 /// RFC 8899, section 5.1.1).
 const RAISE: Duration = Duration::from_secs(600);
 
-/// How long after a search that length is tried again alone, doubling up to [`RAISE`]: all probes may have been lost
-/// for other reasons.
+/// How long after a search the shortest length that did not arrive is tried again alone, doubling up to [`RAISE`]: all
+/// its probes may have been lost for other reasons.
 const AGAIN: Duration = Duration::from_secs(2);
 
 /// How long a path whose proven length was verified is not verified again.
@@ -196,7 +196,8 @@ impl PathMtu {
             return;
         }
         if self.again.is_some() {
-            self.round = Some(Round::new(now, self.local, false));
+            let len = self.too_long.unwrap_or(self.local);
+            self.round = Some(Round::new(now, len, false));
             return;
         }
         let least = self.proven.unwrap_or(self.base);
@@ -258,7 +259,9 @@ impl PathMtu {
         }
         if len <= self.local {
             self.proven = self.proven.max(Some(len));
-            self.too_long = self.too_long.filter(|&too_long| len < too_long);
+            if self.too_long.take_if(|too_long| len >= *too_long).is_some() {
+                self.again = None;
+            }
         }
         if self.round.is_none() && self.proven < Some(self.local) && self.next.is_none() {
             self.next = Some(now);

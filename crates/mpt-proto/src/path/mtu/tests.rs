@@ -109,6 +109,17 @@ fn probes_that_were_lost_for_other_reasons_are_made_up_for_within_seconds() {
     assert_eq!(found.last().expect("found").1, LOCAL, "{found:?}");
 }
 
+/// On a busy host, or because a link stands still.
+#[test]
+fn probes_of_a_length_in_between_that_were_lost_are_made_up_for_as_soon() {
+    let mut world = World::new(0);
+    world.run(250);
+    assert_eq!(world.probes[3..9], [1388, 1388, 1388, 1346, 1346, 1346]);
+    world.carries = 1400;
+    let found = world.run(5000);
+    assert!(found.last().expect("found").1 > 1400 - 2 * STEP, "{found:?}");
+}
+
 #[test]
 fn late_answers_count() {
     let mut world = World::new(0);
