@@ -44,6 +44,7 @@ use crate::time::Instant;
 use crate::wire::extended::feedback::Block;
 use check::DrainCheck;
 pub(crate) use check::Queues;
+pub(crate) use empty::APART;
 use excess::Excess;
 pub(crate) use found::Findings;
 pub use found::{Finding, Found, RateStage};

@@ -94,10 +94,11 @@ impl Earliest {
         }
     }
 
-    /// How fast a burst goes through a path that has no limit, in bytes per second, as far as it is known.
-    pub(crate) fn set_burst(&mut self, path: PathId, rate: Option<u64>) {
+    /// How fast a burst goes through a path that has no limit, in bytes per second, as far as it is known, and what trains have shown that it
+    /// carries.
+    pub(crate) fn set_burst(&mut self, path: PathId, rate: Option<u64>, shown: Option<u64>) {
         if let Some(lane) = self.lanes.iter_mut().find(|lane| lane.path == path) {
-            lane.set_burst(rate);
+            lane.set_burst(rate, shown);
         }
     }
 

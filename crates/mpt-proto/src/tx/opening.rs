@@ -11,6 +11,7 @@ use super::message::{Control, ControlMessage};
 use super::opened::Opened;
 use super::path::TransmitPath;
 use crate::id::PathId;
+use crate::path::rate::APART;
 use crate::rx::record::PADDED;
 use crate::scheduler::earliest::Earliest;
 use crate::time::Instant;
@@ -20,9 +21,6 @@ use crate::wire::extended::beacon::Beacon;
 /// Single datagrams for each path, and trains after them.
 const TRAINS: u8 = 3;
 const SINGLES: u8 = 24;
-
-/// How far these are apart, and how often it is looked whether another train can follow.
-const APART: Duration = Duration::from_millis(5);
 
 /// A train follows so long after anything else: then the peer does not count that with it.
 const QUIET: Duration = Duration::from_millis(40);

@@ -85,7 +85,8 @@ impl TransmitHalf {
             let known = rate.or_else(|| path.rate.rate()).filter(|_| share < 1.0);
             let rate = known.map(|rate| (rate as f64 * share) as u64).or(rate);
             earliest.set_path(PathId(index as u8), rate, delay, path.cost());
-            earliest.set_burst(PathId(index as u8), path.rate.burst());
+            let shown = path.rate.shown().map(|shown| shown as u64);
+            earliest.set_burst(PathId(index as u8), path.rate.burst(), shown);
         }
         let least = least_round_trip(&self.paths);
         let mut round_trip = least + earliest.skew();

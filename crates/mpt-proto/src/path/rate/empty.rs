@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::means::Alone;
-use super::points::{JITTERY, earlier};
+use super::points::{JITTERY, Point, earlier};
 use super::train::Train;
 use super::{LEAST as FLOOR, RateEstimator, Stage};
 use crate::time::Instant;
@@ -14,6 +14,9 @@ const SMALL: u64 = 400;
 
 /// Fewer of them say nothing of how much delays vary.
 const FEWEST: u32 = 6;
+
+/// How far those are apart that are sent to show how much delays vary.
+pub(crate) const APART: Duration = Duration::from_millis(5);
 
 /// Where delays vary a path that is not full after so much has shown that it carries more than was believed.
 const GROWS: f64 = 1.9;
@@ -50,7 +53,7 @@ impl RateEstimator {
 
     /// What trains have shown, in bytes per second, if it is a bound: where delays vary, datagrams of a train arrive further
     /// apart than the path explains.
-    pub(super) fn shown(&self) -> Option<f64> {
+    pub(crate) fn shown(&self) -> Option<f64> {
         self.trains.limit().filter(|_| self.spread().is_zero())
     }
 
@@ -96,12 +99,13 @@ impl RateEstimator {
             return;
         }
         // Where delays vary by more than beacons are apart few are told of at once. Their mean says as much as that of many.
-        let mean = block.delay_min.wrapping_add(block.delay_mean);
+        let longer = block.delay_mean.saturating_sub(stood_still(block, last, packets));
+        let mean = block.delay_min.wrapping_add(longer);
         Alone::add(&mut self.trains.alone, mean, meant);
         if meant >= FEWEST {
             let (spread, count) = &mut self.spread;
             *count = (*count + 1).min(16);
-            *spread += (f64::from(block.delay_mean) - *spread) / f64::from(*count);
+            *spread += (f64::from(longer) - *spread) / f64::from(*count);
         }
     }
 
@@ -144,10 +148,63 @@ impl RateEstimator {
     }
 }
 
+/// How many microseconds longer so many datagrams took on average because the link stood still and then delivered them together, as a
+/// mobile one does that was asleep. Each of them that was sent later took as much less.
+fn stood_still(block: &Block, before: &Point, packets: u32) -> u32 {
+    let sent = block.highest_sent.wrapping_sub(before.sent);
+    // A pause before them is no part of it.
+    let sent = sent.min(packets.saturating_mul(APART.as_micros() as u32));
+    let arrived = block.highest_arrived.wrapping_sub(block.first_arrived);
+    let together = sent.saturating_sub(arrived);
+    // By less they come nearer to each other where delays vary.
+    // By less they come nearer to each other where delays vary.
+    let stood = u64::from(if together > sent / 4 * 3 { together } else { 0 });
+    (stood * stood / u64::from(2 * sent.max(1))) as u32
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::path::rate::points::Point;
+
+    /// How many milliseconds delays seem to vary by, where datagrams are sent 5 ms apart and take 15 ms and so much longer. Feedback
+    /// tells of so many at once.
+    fn spread(told: &[u32], longer: impl Fn(u32) -> u32) -> u128 {
+        let (mut path, mut block) = (RateEstimator::default(), Block::default());
+        let mut first = 0;
+        for count in told {
+            let [packets, sent, payload] =
+                [block.received, block.highest_sent, block.received_bytes as u32];
+            let payload = payload.into();
+            path.points.push(Point { packets, sent, payload, ..Point::default() }, false);
+            let numbers = first..first + count;
+            first += count;
+            let took = |number| 15 + longer(number);
+            let least = numbers.clone().map(took).min().unwrap();
+            let mean = numbers.clone().map(took).sum::<u32>() * 1000 / count;
+            let arrived = numbers.map(|number| 5 * number + took(number)).min().unwrap();
+            (block.received, block.received_bytes) = (first, 250 * u64::from(first));
+            block.highest_sent = 5000 * (first - 1);
+            block.highest_arrived = block.highest_sent + 1000 * took(first - 1);
+            block.first_arrived = 1000 * arrived;
+            (block.delay_min, block.delay_mean) = (1000 * least, mean - 1000 * least);
+            path.on_spread(&block, *count);
+        }
+        path.spread().as_millis()
+    }
+
+    #[test]
+    fn delays_do_not_vary_because_a_link_stood_still() {
+        assert_eq!(spread(&[10; 3], |_| 0), 0);
+        // From the fifth on, for 80 ms.
+        let asleep = |number: u32| match number {
+            0..4 => 0,
+            _ => 100_u32.saturating_sub(5 * number),
+        };
+        let seems = spread(&[4, 18, 8], asleep);
+        assert!(seems <= 3, "{seems}");
+        let seems = spread(&[10; 3], |number| number * 7 % 20);
+        assert!((7..=10).contains(&seems), "{seems}");
+    }
 
     #[test]
     fn the_mean_delay_of_beacons_is_known_though_few_are_told_of_at_once() {

@@ -13,6 +13,9 @@ pub(super) const SLACK: Duration = Duration::from_millis(2);
 const BURST: u64 = 15_000;
 const LONGEST_BURST: Duration = Duration::from_millis(6);
 
+/// What was sent on a path without a limit stands in its queue for no longer than this, whatever was shown of it: feedback tells better.
+const LONGEST_QUEUE: Duration = Duration::from_millis(30);
+
 /// How much of the time in which nobody sent, because the host stood still, is made up for.
 pub(super) const CATCH_UP: Duration = Duration::from_millis(4);
 
@@ -40,6 +43,10 @@ pub(super) struct Lane {
     pub(super) delay: Duration,
     /// How long a burst takes by it, if it has no limit.
     pub(super) burst: Duration,
+    /// How long a byte takes by it, as `per_byte`, and until when it takes to carry what was sent on it, if it has no limit and trains have
+    /// shown what it carries.
+    shown: u64,
+    full_until: Instant,
     /// How long a packet has to wait for the other paths before it takes this one.
     pub(super) price: Duration,
     /// When the next datagram may leave.
@@ -60,6 +67,8 @@ impl Lane {
             per_byte: 0,
             delay: Duration::ZERO,
             burst: LONGEST_BURST,
+            shown: 0,
+            full_until: Instant::ZERO,
             price: Duration::ZERO,
             next: Instant::ZERO,
             committed: 0,
@@ -70,11 +79,12 @@ impl Lane {
 
     pub(super) fn set_rate(&mut self, rate: Option<u64>) {
         self.rate = rate;
-        self.per_byte = rate.map_or(0, |rate| (1_000_000_000 << 32) / rate.max(1));
+        self.per_byte = per_byte(rate);
     }
 
-    /// How fast a burst goes through it, in bytes per second, as far as it is known.
-    pub(super) fn set_burst(&mut self, rate: Option<u64>) {
+    /// How fast a burst goes through it, in bytes per second, as far as it is known, and what trains have shown that it carries.
+    pub(super) fn set_burst(&mut self, rate: Option<u64>, shown: Option<u64>) {
+        self.shown = per_byte(shown);
         let time = |rate: u64| Duration::from_micros(BURST * 1_000_000 / rate.max(1));
         self.burst = rate.map_or(LONGEST_BURST, time).min(LONGEST_BURST);
     }
@@ -85,7 +95,7 @@ impl Lane {
     }
 
     fn nanos(&self, len: usize) -> u64 {
-        ((len as u128 * u128::from(self.per_byte)) >> 32) as u64
+        nanos(len, self.per_byte)
     }
 
     /// Whether packets wait for it.
@@ -93,9 +103,11 @@ impl Lane {
         self.rate.is_some_and(|rate| rate <= FASTEST_PACED)
     }
 
-    /// The path as it would be if its datagrams took at least so much longer than by the fastest.
+    /// The path as it would be if its datagrams took at least so much longer than by the fastest. What it carries before it is full may be
+    /// in its queue as long.
     pub(super) fn held(&self, equal: Duration) -> Self {
-        Self { delay: self.delay.max(equal), ..*self }
+        let full_until = if equal > SLACK { Instant::ZERO } else { self.full_until };
+        Self { delay: self.delay.max(equal), full_until, ..*self }
     }
 
     /// How long after the fastest a packet of `len` bytes arrives if nothing is committed. What the packet itself takes
@@ -133,6 +145,10 @@ impl Lane {
     pub(super) fn on_sent(&mut self, now: Instant, len: usize, slowest: Duration) {
         self.committed = self.committed.saturating_sub(len);
         self.ahead = self.ahead.saturating_sub(len);
+        if self.rate.is_none() {
+            let full = self.full_until.max(now).after(nanos(len, self.shown));
+            self.full_until = full.min(now + LONGEST_QUEUE);
+        }
         self.next = self.next.max(now.before(CATCH_UP)).after(self.nanos(len));
         if !self.is_paced() && self.next > now + SLACK {
             self.next = self.next.min(now + slowest.saturating_sub(self.delay) + SLACK);
@@ -140,6 +156,18 @@ impl Lane {
     }
 
     pub(super) fn arrival(&self, now: Instant, len: usize) -> Instant {
-        self.busy_until(now).after(self.nanos(len)) + self.delay
+        let busy = self.busy_until(now);
+        let busy = if self.rate.is_none() { busy.max(self.full_until) } else { busy };
+        busy.after(self.nanos(len)) + self.delay
     }
+}
+
+/// How long a byte takes at a rate in bytes per second, in nanoseconds times 2^32; none if it is not known.
+fn per_byte(rate: Option<u64>) -> u64 {
+    rate.map_or(0, |rate| (1_000_000_000 << 32) / rate.max(1))
+}
+
+/// How long so many bytes take of which one takes so long.
+fn nanos(len: usize, per_byte: u64) -> u64 {
+    ((len as u128 * u128::from(per_byte)) >> 32) as u64
 }

@@ -232,7 +232,7 @@ fn a_flow_stays_on_a_path_without_a_limit_unless_it_gains_something() {
     let set = |earliest: &mut Earliest, index, micros, burst| {
         let delay = Duration::from_micros(micros);
         earliest.set_path(PathId(index), None, delay, Duration::ZERO);
-        earliest.set_burst(PathId(index), burst);
+        earliest.set_burst(PathId(index), burst, None);
     };
     let select = |earliest: &Earliest| earliest.select(at(0), LEN, Duration::ZERO);
     set(&mut earliest, 0, 0, None);
@@ -249,4 +249,24 @@ fn a_flow_stays_on_a_path_without_a_limit_unless_it_gains_something() {
     // But much slower.
     set(&mut earliest, 1, 20_000, Some(12_500_000));
     assert_eq!(select(&earliest), Some(Choice::Path(PathId(0))));
+}
+
+#[test]
+fn what_trains_have_shown_of_a_path_bounds_what_is_sent_on_it_before_it_is_full() {
+    let mut earliest = Earliest::default();
+    earliest.set_paths((0..2).map(PathId));
+    // A queue of 20 ms stands before the fast one. The other one carries a tenth.
+    for (index, micros, rate) in [(0, 20_000, 12_500_000), (1, 0, 1_250_000)] {
+        earliest.set_path(PathId(index), None, Duration::from_micros(micros), Duration::ZERO);
+        earliest.set_burst(PathId(index), Some(rate), Some(rate));
+    }
+    let mut taken = [0; 2];
+    for _ in 0..200 {
+        let choice = earliest.select(at(0), 1250, Duration::ZERO);
+        let Some(Choice::Path(path)) = choice else { panic!("{choice:?}") };
+        earliest.commit_chosen(at(0), path, 1250);
+        earliest.on_sent(at(0), path, 1250);
+        taken[path.index()] += 1;
+    }
+    assert!((30..=60).contains(&taken[1]), "{taken:?}");
 }
