@@ -180,6 +180,7 @@ fn each_to_4mb(links: &str, link: usize, longest: u64, bbr: bool) -> Vec<u64> {
 /// A mobile link that was asleep is late with the first datagrams, and only with them. One time in twenty that is still taken for a delay
 /// that varies.
 #[test]
+#[cfg_attr(debug_assertions, ignore = "takes minutes without --release")]
 fn a_link_that_stood_still_as_the_session_began_is_used_as_any_other() {
     for (link, bbr) in [(0, false), (1, false), (0, true), (1, true)] {
         let took = each_to_4mb("40/10/0,100/15/0", link, 80, bbr);
@@ -193,6 +194,7 @@ fn a_link_that_stood_still_as_the_session_began_is_used_as_any_other() {
 /// What trains have shown of a path counts before it was ever full: over 10 and 100 Mbit/s, a fifth of 4 MB went by the slower one at once
 /// when there was a queue before the faster one.
 #[test]
+#[cfg_attr(debug_assertions, ignore = "takes minutes without --release")]
 fn a_transfer_that_fills_a_path_does_not_flood_the_next_one() {
     for (links, bbr, most) in [
         ("10/0/0,100/0/0", false, 345),
