@@ -191,8 +191,8 @@ fn a_link_that_stood_still_as_the_session_began_is_used_as_any_other() {
     assert!(took.iter().all(|took| *took < 520), "{took:?}");
 }
 
-/// What trains have shown of a path counts before it was ever full: over 10 and 100 Mbit/s, a fifth of 4 MB went by the slower one at once
-/// when there was a queue before the faster one.
+/// What trains have shown of a path counts before it was ever full: over 10 and 100 Mbit/s, 220 packets went by the slower one within
+/// 12 ms when there was a queue before the faster one.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "takes minutes without --release")]
 fn a_transfer_that_fills_a_path_does_not_flood_the_next_one() {
@@ -202,8 +202,8 @@ fn a_transfer_that_fills_a_path_does_not_flood_the_next_one() {
         ("40/0/0,100/0/0", false, 250),
         ("40/0/0,100/0/0", true, 265),
     ] {
-        let took = each_to_4mb(links, 0, 0, bbr);
-        assert!(took.iter().all(|took| *took < most), "{links}, BBR {bbr}: {took:?}");
+        let took = to_4mb(&links_of(links), 0, [300, 0], bbr);
+        assert!(took < most, "{links}, BBR {bbr}: {took}");
     }
 }
 

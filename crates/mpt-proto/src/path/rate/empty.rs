@@ -157,7 +157,6 @@ fn stood_still(block: &Block, before: &Point, packets: u32) -> u32 {
     let arrived = block.highest_arrived.wrapping_sub(block.first_arrived);
     let together = sent.saturating_sub(arrived);
     // By less they come nearer to each other where delays vary.
-    // By less they come nearer to each other where delays vary.
     let stood = u64::from(if together > sent / 4 * 3 { together } else { 0 });
     (stood * stood / u64::from(2 * sent.max(1))) as u32
 }
