@@ -8,6 +8,7 @@
 use std::collections::HashSet;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::change::Change;
 use crate::config::{ConfigError, EndpointConfig};
@@ -107,6 +108,21 @@ impl Endpoint {
         sink: &mut impl Sink,
     ) {
         self.rx.arrivals(origin).handle_datagram(now, datagram, sink);
+        self.carry_messages(now);
+    }
+
+    /// Takes datagrams that this host reads at once, each with its origin and how long it has waited. The transmit side
+    /// learns what follows from them after the last one, as it does where it runs on another thread.
+    pub fn handle_batch(
+        &mut self,
+        now: Instant,
+        batch: impl IntoIterator<Item = (Origin, Duration, Vec<u8>)>,
+        sink: &mut impl Sink,
+    ) {
+        for (origin, waited, mut datagram) in batch {
+            let mut arrivals = self.rx.arrivals(origin).waited(now, waited);
+            arrivals.handle_datagram(now, &mut datagram, sink);
+        }
         self.carry_messages(now);
     }
 

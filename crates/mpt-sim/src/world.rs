@@ -16,6 +16,7 @@ mod id;
 mod inbox;
 mod load;
 pub mod pair;
+mod pause;
 mod trunk;
 mod view;
 mod wire;
@@ -173,6 +174,7 @@ impl World {
         }
         for host in (0..self.hosts.len()).map(HostId) {
             if self.hosts[host.0].deadline().is_some_and(|at| at <= self.now) {
+                self.resume(host);
                 self.hosts[host.0].handle_timeout(self.now);
                 self.flush(host);
                 let next = self.hosts[host.0].deadline();
@@ -212,8 +214,27 @@ impl World {
         self.flush(host);
     }
 
-    /// Takes from a host's core what it has to say: datagrams, events, delivered packets.
+    /// A pause of a host is over, if it was in one: it reads what has waited.
+    fn resume(&mut self, host: HostId) {
+        let Some(mut pause) = self.hosts[host.0].take_pause() else { return };
+        loop {
+            let batch = pause.take_batch(self.now);
+            if batch.is_empty() {
+                break;
+            }
+            self.hosts[host.0].handle_batch(self.now, batch);
+            self.flush(host);
+        }
+        while let Some(packet) = pause.take_inner() {
+            self.send_inner(host, &packet);
+        }
+    }
+
+    /// Takes from a host's core what it has to say: datagrams, events, delivered packets. In a pause it says nothing.
     fn flush(&mut self, host: HostId) {
+        if self.hosts[host.0].is_paused() {
+            return;
+        }
         self.hosts[host.0].learn(self.now);
         while let Some((socket, remote, datagram)) = self.hosts[host.0].poll_transmit(self.now) {
             self.send_datagram(host, socket, remote, &datagram);

@@ -93,6 +93,34 @@ fn a_narrow_path_is_found_to_be_so_in_its_direction() {
     assert!(carries <= 1400 && carries > 1400 - 16, "{right:?}");
 }
 
+/// Others are busy on both hosts, which get a processor for a moment every 10 to 50 ms.
+fn run_busy(pair: &mut Pair, end: Instant) {
+    for stall in [40, 15, 50, 10, 25].map(Duration::from_millis).into_iter().cycle() {
+        let resumed = pair.world.now() + stall;
+        if resumed > end {
+            break;
+        }
+        for host in [pair.left, pair.right] {
+            pair.world.pause(host, resumed);
+        }
+        pair.world.run_until(resumed);
+    }
+}
+
+#[test]
+fn a_busy_host_does_not_take_a_path_for_narrower() {
+    for seed in 1..=20 {
+        let mut pair = pair(seed, 0.01);
+        stream(&mut pair, 1, 1400, 500);
+        run_busy(&mut pair, at(20_000));
+        for host in [pair.left, pair.right] {
+            let found = found(&pair, host);
+            assert!(found.iter().all(|(.., narrower)| !narrower), "seed {seed}: {found:?}");
+            assert_eq!(found.last().map(|(_, carries, _)| *carries), Some(LOCAL), "seed {seed}");
+        }
+    }
+}
+
 #[test]
 fn a_path_that_narrows_under_load_is_repaired_within_three_round_trips() {
     // Long packets only, with short ones among them, and little of it.

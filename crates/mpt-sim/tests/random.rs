@@ -1,6 +1,6 @@
 //! Random worlds: any wires, any cuts, and what must hold in all of them.
 //!
-//! Wires are cut and change, and so do the settings of either host while it runs.
+//! Wires are cut and change, and so do the settings of either host while it runs; hosts get no processor for a while.
 //!
 //! No packet is delivered twice, altered or invented; the order is kept unless late packets are to
 //! be delivered; held memory stays within its limit and is given back; every packet is accounted
@@ -183,6 +183,7 @@ enum Action {
     Change { wire: prop::sample::Index, direction: Direction, profile: Box<Profile> },
     Alter { left: bool, path: prop::sample::Index, alteration: Alteration },
     Restart { left: bool },
+    Pause { left: bool, millis: u64 },
 }
 
 /// What a host's operator does to a path, or the world to what it needs.
@@ -229,7 +230,12 @@ fn any_action() -> impl Strategy<Value = Action> {
             .prop_map(|(wire, direction, profile)| Action::Change { wire, direction, profile }),
         3 => (any::<bool>(), any::<prop::sample::Index>(), any_alteration())
             .prop_map(|(left, path, alteration)| Action::Alter { left, path, alteration }),
+        1 => any_pause(),
     ]
+}
+
+fn any_pause() -> impl Strategy<Value = Action> {
+    (any::<bool>(), 1_u64..200).prop_map(|(left, millis)| Action::Pause { left, millis })
 }
 
 /// What happens to links, for as long as a fail-over takes and longer.
@@ -245,6 +251,7 @@ fn any_repair_action() -> impl Strategy<Value = Action> {
                 !matches!(alteration, Alteration::Order { .. })
             })
             .prop_map(|(left, path, alteration)| Action::Alter { left, path, alteration }),
+        2 => any_pause(),
     ]
 }
 
@@ -293,6 +300,10 @@ fn run_with(
             Action::Change { wire, direction, profile } => {
                 let wire = *wire.get(&pair.wires);
                 pair.world.set_profile(wire, *direction, (**profile).clone());
+            }
+            Action::Pause { left, millis } => {
+                let host = if *left { pair.left } else { pair.right };
+                pair.world.pause(host, at(ms + millis));
             }
             Action::Restart { left } => {
                 pair.world.restart(if *left { pair.left } else { pair.right });

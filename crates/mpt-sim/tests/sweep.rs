@@ -256,6 +256,22 @@ fn table() {
     rows.iter().for_each(|row| println!("{}", row.1));
 }
 
+/// Prints for each start of the cases the share of the ideal in seconds 2 to 12 and 10 to 30: what is well in one start may fail in another.
+#[test]
+#[ignore = "prints a table, takes minutes"]
+fn starts() {
+    for case in numbers("CASES", "0").into_iter().map(Case::of) {
+        println!("{}", case.name());
+        let seeds = numbers("SEEDS", "1-20");
+        of_each([0, 1], |&half| {
+            for &seed in seeds.iter().skip(half).step_by(2) {
+                let [early, late] = case.goodput(seed).map(|got| got / case.ideal());
+                println!("{seed:4} {early:.2} {late:.2}");
+            }
+        });
+    }
+}
+
 /// Prints what happens in the first case step by step. `LINK` leaves one link.
 #[test]
 #[ignore = "prints a trace"]

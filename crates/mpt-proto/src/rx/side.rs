@@ -28,6 +28,10 @@ use crate::timer::Deadline;
 use crate::wire::extended::is_extended;
 use crate::wire::gre;
 
+/// What datagrams wait at this host is not what their path takes: a busy processor would look like a path that is full. If
+/// they wait longer, the host does not keep up, and they may as well be sent more slowly.
+const UNSEEN: Duration = Duration::from_millis(20);
+
 /// The side of an [`Endpoint`](crate::Endpoint) that receives.
 ///
 /// It shares nothing with the [`TransmitSide`](crate::TransmitSide) and may run on another thread.
@@ -258,10 +262,10 @@ impl Arrivals<'_> {
         self
     }
 
-    /// The same, having arrived at this time: what they have waited since is not the delay of their path.
+    /// The same, having waited at this host until they were read: up to 20 ms of that are not the delay of their path.
     #[must_use]
-    pub fn arrived_at(mut self, at: Instant) -> Self {
-        self.arrived = Some(at);
+    pub fn waited(mut self, read: Instant, waited: Duration) -> Self {
+        self.arrived = Some(read.before(waited.min(UNSEEN)));
         self
     }
 

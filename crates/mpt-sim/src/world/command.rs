@@ -1,6 +1,6 @@
 //! What life does to networks: wires are cut, hosts restart, people send.
 
-use mpt_proto::{Change, ConnectionId, Origin, PathId, PathStatus};
+use mpt_proto::{Change, ConnectionId, Instant, Origin, PathId, PathStatus};
 
 use super::load::{Bulk, Stream};
 use super::{BulkId, Direction, HostId, StreamId, TrunkId, WireId, World};
@@ -55,6 +55,12 @@ impl World {
     pub fn restart(&mut self, host: HostId) {
         self.stop(host);
         self.start(host);
+    }
+
+    /// Has a host get no processor until then, as if others were busy on it: datagrams and inner packets wait, timers are
+    /// late, and what waits is read in batches. Changes are still carried out at once.
+    pub fn pause(&mut self, host: HostId, until: Instant) {
+        self.hosts[host.0].pause(until);
     }
 
     /// Switches a path of a host's connection off or on, as its operator would. A host that is

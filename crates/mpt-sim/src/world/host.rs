@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use mpt_proto::{
     Change, ConnectionId, Endpoint, EndpointConfig, Event, Instant, KEY_LEN, Origin, PathConfig,
@@ -9,6 +10,7 @@ use mpt_proto::{
 };
 
 use super::inbox::Inbox;
+use super::pause::Pause;
 
 /// How many unclaimed packets are kept to be looked at.
 const KEPT_UNCLAIMED: usize = 1024;
@@ -47,6 +49,8 @@ impl Default for HostConfig {
 pub struct HostStats {
     /// Arrived while the core was stopped, or given to it then to be sent.
     pub stopped: u64,
+    /// Arrived, or was given to it to be sent, in a pause, and had no room to wait.
+    pub overflows: u64,
     /// Arrived and was no whole UDP datagram with right checksums.
     pub unreadable: u64,
     /// Arrived for an address and port that no socket has.
@@ -68,6 +72,8 @@ type Ways = BTreeMap<(ConnectionId, PathId), (SocketId, SocketAddr)>;
 pub(super) struct Host {
     config: HostConfig,
     endpoint: Option<Endpoint>,
+    /// While it gets no processor.
+    pause: Option<Pause>,
     /// How often its core was started.
     starts: u64,
     ways: Ways,
@@ -81,6 +87,7 @@ impl Host {
     pub(super) fn new(config: HostConfig, endpoint: Endpoint) -> Self {
         Self {
             endpoint: Some(endpoint),
+            pause: None,
             starts: 1,
             ways: ways(&config.endpoint),
             inbox: Inbox::new(config.held_limit),
@@ -92,6 +99,7 @@ impl Host {
 
     pub(super) fn stop(&mut self) {
         self.endpoint = None;
+        self.pause = None;
         self.inbox = Inbox::new(self.config.held_limit);
     }
 
@@ -145,8 +153,26 @@ impl Host {
         (self.config.sockets[usize::from(socket.0)], self.config.udp_checksum)
     }
 
+    /// Does nothing until then.
+    pub(super) fn pause(&mut self, until: Instant) {
+        if self.endpoint.is_some() {
+            self.pause.get_or_insert_with(|| Pause::new(until)).until = until;
+        }
+    }
+
+    pub(super) fn is_paused(&self) -> bool {
+        self.pause.is_some()
+    }
+
+    pub(super) fn take_pause(&mut self) -> Option<Pause> {
+        self.pause.take()
+    }
+
     pub(super) fn deadline(&self) -> Option<Instant> {
-        Some(self.endpoint.as_ref()?.poll_timeout()?.at)
+        match &self.pause {
+            Some(pause) => Some(pause.until),
+            None => Some(self.endpoint.as_ref()?.poll_timeout()?.at),
+        }
     }
 
     pub(super) fn handle_timeout(&mut self, now: Instant) {
@@ -156,6 +182,10 @@ impl Host {
     }
 
     pub(super) fn handle_datagram(&mut self, now: Instant, origin: Origin, datagram: &[u8]) {
+        if let Some(pause) = &mut self.pause {
+            self.stats.overflows += u64::from(!pause.keep_datagram(now, origin, datagram));
+            return;
+        }
         match &mut self.endpoint {
             Some(endpoint) => {
                 let datagram = &mut datagram.to_vec();
@@ -165,7 +195,17 @@ impl Host {
         }
     }
 
+    pub(super) fn handle_batch(&mut self, now: Instant, batch: Vec<(Origin, Duration, Vec<u8>)>) {
+        if let Some(endpoint) = &mut self.endpoint {
+            endpoint.handle_batch(now, batch, &mut self.inbox);
+        }
+    }
+
     pub(super) fn handle_inner(&mut self, now: Instant, packet: &[u8]) -> Option<Datagram> {
+        if let Some(pause) = &mut self.pause {
+            self.stats.overflows += u64::from(!pause.keep_inner(packet));
+            return None;
+        }
         let Some(endpoint) = &mut self.endpoint else {
             self.stats.stopped += 1;
             return None;

@@ -41,10 +41,6 @@ const ASK_DROPS_EVERY: Duration = Duration::from_millis(50);
 /// Events kept for `mpt status`.
 const RECENT_EVENTS: usize = 32;
 
-/// What datagrams wait at this host is not what their path takes: a busy processor would look like a path that is full. If
-/// they wait longer, the host does not keep up, and they may as well be sent more slowly.
-const UNSEEN: Duration = Duration::from_millis(20);
-
 /// Everything that receiving needs.
 pub(super) struct ReceiveLoop {
     pub(super) settings: Arc<config::Tunnel>,
@@ -91,9 +87,8 @@ impl ReceiveLoop {
                 let coalesced = self.receive.piece(piece);
                 let origin = Origin { socket: id, remote: coalesced.remote, tos: coalesced.tos };
                 let (local, datagrams) = (coalesced.local, coalesced.payloads().len());
-                let at = read_at.before(coalesced.waited.min(UNSEEN));
                 let arrivals = self.endpoint.arrivals(origin).addressed_to(local);
-                let mut arrivals = arrivals.arrived_at(at);
+                let mut arrivals = arrivals.waited(read_at, coalesced.waited);
                 let mut of_peers = 0;
                 for number in 0..datagrams {
                     let opened = arrivals.open(now, self.receive.payload_mut(piece, number));
