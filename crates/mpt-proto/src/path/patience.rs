@@ -18,9 +18,11 @@ const APART: Duration = Duration::from_millis(300);
 /// A path that was left is likely to be used again within this time.
 const MISSED: Duration = Duration::from_secs(5);
 
-/// A path that is used again begins with this share of its rate, and has all of it after so many round trips.
+/// A path that is used again begins with this share of its rate, and has all of it after so many round trips. If it may carry more it has
+/// no limit after twice as many: what was to go by it when it had less must not go at once.
 const LEAST_SHARE: f64 = 0.125;
 const RAMP: f64 = 4.0;
+const MOST_SHARE: f64 = 2.0;
 
 /// What is known of the times that a path was left.
 #[derive(Debug, Default)]
@@ -82,11 +84,11 @@ impl Patience {
         self.returned_at = None;
     }
 
-    /// The share of its rate that it is used with, from 1/8 to 1, where its round trip is this.
-    pub(crate) fn share(&self, now: Instant, round_trip: Duration) -> f64 {
-        let Some(at) = self.returned_at else { return 1.0 };
-        let trips = now.since(at).as_secs_f64() / round_trip.as_secs_f64().max(1e-3);
-        (trips / RAMP).clamp(LEAST_SHARE, 1.0)
+    /// The share of its rate that it is used with, from 1/8 to 2, where its round trip is this; `None` if that is no matter.
+    pub(crate) fn share(&self, now: Instant, round_trip: Duration) -> Option<f64> {
+        let trips = now.since(self.returned_at?).as_secs_f64() / round_trip.as_secs_f64().max(1e-3);
+        let share = (trips / RAMP).max(LEAST_SHARE);
+        (share < MOST_SHARE).then_some(share)
     }
 }
 
@@ -133,7 +135,7 @@ mod tests {
             patience.on_return(at(left + 50));
             patience.on_mistake();
             assert!(!patience.is_suspect(at(left + 60)));
-            assert_eq!(patience.share(at(left + 60), Duration::from_millis(50)), 1.0);
+            assert_eq!(patience.share(at(left + 60), Duration::from_millis(50)), None);
         }
     }
 
@@ -141,10 +143,11 @@ mod tests {
     fn a_path_that_is_used_again_has_its_rate_after_four_round_trips() {
         let mut patience = Patience::default();
         let ms = Duration::from_millis;
-        assert_eq!(patience.share(at(0), ms(50)), 1.0);
+        assert_eq!(patience.share(at(0), ms(50)), None);
         patience.on_left(at(1000));
         patience.on_return(at(2000));
-        let shares = [2000, 2050, 2100, 2200, 9000].map(|now| patience.share(at(now), ms(50)));
-        assert_eq!(shares, [0.125, 0.25, 0.5, 1.0, 1.0]);
+        let shares = [2000, 2050, 2100, 2200, 2250].map(|now| patience.share(at(now), ms(50)));
+        assert_eq!(shares, [0.125, 0.25, 0.5, 1.0, 1.25].map(Some));
+        assert_eq!(patience.share(at(2400), ms(50)), None);
     }
 }

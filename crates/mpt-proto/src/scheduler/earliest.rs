@@ -188,7 +188,8 @@ impl Earliest {
         if !best.is_paced() {
             return Some(Choice::Path(best.path));
         }
-        let slowest = used().map(|lane| lane.idle(len)).max()?;
+        // As much is committed to it as makes the slowest one better.
+        let slowest = used().map(|lane| lane.idle(len) + self.strangeness(lane)).max()?;
         Some(best.take(now, len, slowest))
     }
 

@@ -82,8 +82,12 @@ impl TransmitHalf {
             let rate = path.fixed_rate.or_else(|| path.rate.pace()).or(taken);
             // One that is used again after it was left begins with less, which counts if anything is known of it.
             let share = path.patience.share(now, path.round_trip());
-            let known = rate.or_else(|| path.rate.rate()).filter(|_| share < 1.0);
-            let rate = known.map(|rate| (rate as f64 * share) as u64).or(rate);
+            let of = |rate: u64, share: f64| (rate as f64 * share) as u64;
+            let rate = match (share, rate) {
+                (Some(share), Some(rate)) => Some(of(rate, share.min(1.0))),
+                (Some(share), None) => path.rate.rate().map(|rate| of(rate, share)),
+                (None, rate) => rate,
+            };
             earliest.set_path(PathId(index as u8), rate, delay, path.cost());
             let shown = path.rate.shown().map(|shown| shown as u64);
             earliest.set_burst(PathId(index as u8), path.rate.burst(), shown);
