@@ -26,12 +26,6 @@ use std::time::Duration;
 /// While data arrives, feedback is told again on a second path so often: what is told nowhere for longer has not arrived.
 pub(crate) const MAX_FEEDBACK_GAP: Duration = Duration::from_millis(20);
 
-/// How long after it was sent first a packet may be sent again, where the fastest path has this round trip of late: what comes
-/// later than that a sender of TCP has sent again itself. Linux does so 200 ms and a round trip after the last acknowledgement.
-pub(crate) fn repair_deadline(round_trip: Duration) -> Duration {
-    (Duration::from_millis(200) + round_trip).min(Duration::from_secs(1))
-}
-
 /// The administrative status of a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PathStatus {

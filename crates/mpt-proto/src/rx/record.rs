@@ -8,7 +8,6 @@ use super::side::ReceiveSide;
 use crate::id::{PathId, SocketId};
 use crate::messages::{Messages, PathUpdate, Reply};
 use crate::path::delay::OneWayDelay;
-use crate::path::repair_deadline;
 use crate::path::rtt::RoundTrip;
 use crate::path::silence::longest_silence;
 use crate::rx::path::ReceivePath;
@@ -23,6 +22,11 @@ const UNKNOWN: Duration = Duration::from_millis(25);
 
 /// A loss is told at once, but not sooner than this after the last feedback.
 const AT_ONCE: Duration = Duration::from_millis(1);
+
+/// No repair is waited for longer than a sender of TCP waits until it sends again itself, which in Linux is 200 ms and a round trip after the
+/// last acknowledgement; and not for longer than a second.
+const TCP_WAITS: Duration = Duration::from_millis(200);
+const LONGEST_REPAIR: Duration = Duration::from_secs(1);
 
 /// A path by which nothing has come for so long may be silent.
 pub(super) const NOTHING_CAME: Duration = Duration::from_millis(25);
@@ -271,7 +275,8 @@ impl ReceiveHalf {
         let deviation = slowest.map_or(Duration::ZERO, |slowest| slowest.deviation);
         let varies = slowest.is_some_and(|slowest| slowest.jitter >= VARIES);
         let skew = measured.delays.apart(self.live).unwrap_or_default();
-        let deadline = repair_deadline(if varies { trip } else { least }) + skew;
+        let round_trip = if varies { trip } else { least };
+        let deadline = (TCP_WAITS + round_trip).min(LONGEST_REPAIR) + skew;
         Some((trip * 2 + skew + deviation * 4 + REPAIR_SPARE, deadline))
     }
 

@@ -282,13 +282,6 @@ fn recent_round_trip(paths: &Slots<TransmitPath>) -> Duration {
     known.map(|trip| trip.smoothed).min().unwrap_or(ROUND_TRIP)
 }
 
-/// The round trip by which repairs go: the least one, or where delays vary the one of late. Where they do not, that would count the
-/// queue which others keep.
-pub(super) fn usual_round_trip(paths: &Slots<TransmitPath>) -> Duration {
-    let varies = usable(paths).any(|(_, path)| !path.rate.spread().is_zero());
-    if varies { recent_round_trip(paths) } else { least_round_trip(paths) }
-}
-
 /// How much longer datagrams take by a path than by the fastest of those that can carry; `None` if it is not known.
 pub(super) fn slower_than_fastest(
     paths: &Slots<TransmitPath>,

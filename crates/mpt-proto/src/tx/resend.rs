@@ -4,24 +4,19 @@ use std::time::Duration;
 
 use super::connection::TransmitHalf;
 use super::paced::IPV4_UDP;
-use super::repair::{Again, CopyKind, Fate, Repair, Seen};
+use super::repair::{Again, CopyKind, DEADLINE, Fate, Repair, Seen};
 use super::side::TransmitSide;
 use super::stages::Committed;
 use crate::class::Class;
 use crate::id::{ConnectionId, MAX_PATHS, PathId};
-use crate::path::repair_deadline;
 use crate::scheduler::earliest::Earliest;
 use crate::sequence::Seq;
 use crate::time::Instant;
-use crate::tx::rates::usual_round_trip;
 use crate::tx::repair::{Covered, Kept, RepairStats, StoreStats};
 use crate::tx::transmit::Keep;
 
 /// A packet is sent so often at the most.
 const MOST_TIMES: u8 = 4;
-
-/// What a path leaves behind is sent again so long after it was sent first at the most: it may have stood in a queue.
-const LEFT_DEADLINE: Duration = Duration::from_millis(500);
 
 /// Why a packet is sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,13 +141,6 @@ impl TransmitHalf {
         self.paths.get(path.index()).map_or(0.0, |path| path.feedback.loss_expected())
     }
 
-    /// How long after it was sent first a packet may be sent again. A flow over several paths has a round trip by the slowest of them, as
-    /// its packets are put in order behind that.
-    fn repair_deadline(&self) -> Duration {
-        let slower = self.scheduler.earliest().map_or(Duration::ZERO, Earliest::skew);
-        repair_deadline(usual_round_trip(&self.paths)) + slower
-    }
-
     /// A packet is sent again, unless that is too late or too much. Returns whether it is.
     fn resend(&mut self, now: Instant, kept: &Kept, packet: &[u8], reason: Reason) -> bool {
         if !self.is_repaired() {
@@ -206,12 +194,9 @@ impl TransmitHalf {
         if is_again && counted > 0 {
             return false;
         }
-        let (deadline, kind) = match reason.by() {
-            Some(_) => (self.repair_deadline(), CopyKind::Lost),
-            None => (LEFT_DEADLINE, CopyKind::Left),
-        };
+        let kind = if reason.by().is_some() { CopyKind::Lost } else { CopyKind::Left };
         let stamp = self.framing.again(&kept.stamp);
-        let in_time = now.since(kept.first) <= deadline && kept.times + 1 < MOST_TIMES;
+        let in_time = now.since(kept.first) <= DEADLINE && kept.times + 1 < MOST_TIMES;
         let Some(stamp) = stamp.filter(|_| in_time) else {
             self.repair.stats.too_late += u64::from(!is_late);
             return false;

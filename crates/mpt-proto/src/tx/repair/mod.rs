@@ -10,6 +10,8 @@ mod spare;
 mod store;
 mod twins;
 
+use std::time::Duration;
+
 use crate::id::PathId;
 use crate::time::Instant;
 use crate::wire::extended::feedback::Block;
@@ -24,6 +26,11 @@ pub(crate) use twins::{Fate, Twins};
 /// A repair takes two paths if more than this share of both would be lost otherwise: at 100 Mbit/s and 20 ms that holds
 /// up a transfer (algorithm of Mathis et al., The Macroscopic Behavior of the TCP Congestion Avoidance Algorithm, 1997).
 const RESIDUAL: f64 = 1e-5;
+
+/// How long after it was sent first a packet may be sent again. A flow whose round trip is long, or has a queue in it, waits for longer than
+/// one whose paths are short, and a copy that comes too late costs no more than its bytes. Until a path over a satellite is
+/// known to be silent it takes 1.4 s.
+pub(crate) const DEADLINE: Duration = Duration::from_millis(1500);
 
 /// Why a packet is sent more than once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

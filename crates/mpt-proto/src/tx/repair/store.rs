@@ -13,7 +13,7 @@ use crate::framing::Stamp;
 use crate::id::{ConnectionId, PathId};
 use crate::sequence::Seq;
 use crate::time::Instant;
-use crate::tx::repair::{Again, CopyKind};
+use crate::tx::repair::{Again, CopyKind, DEADLINE};
 use crate::tx::retransmit::Sent;
 use crate::wire::extended::feedback::Block;
 
@@ -29,9 +29,6 @@ const MOST: usize = 32_768;
 /// The most bytes that are copied per second: the packets of 2 Gbit/s. At the 0.1 µs or so that a copy of 1400 bytes
 /// takes they cost two percent of a processor.
 const PER_SECOND: usize = 256 << 20;
-
-/// What is older is not worth growing for: it is too late to send it again.
-const LONGEST: Duration = Duration::from_millis(500);
 
 /// The bounds of what is kept, and how much that is at the moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -186,7 +183,7 @@ impl Unacknowledged {
 
     /// A place for so many bytes. The ring grows if something would be overwritten that may still be needed.
     fn make_room(&mut self, now: Instant, len: usize) -> Range<usize> {
-        let is_needed = |entry: &Entry| entry.open && now.since(entry.kept.first) <= LONGEST;
+        let is_needed = |entry: &Entry| entry.open && now.since(entry.kept.first) <= DEADLINE;
         loop {
             let wraps = self.end + len > self.bytes.len();
             let place = if wraps { 0..len } else { self.end..self.end + len };
