@@ -145,7 +145,7 @@ impl FlowQueues {
         let (_, flow) = self.flows.of(now, hash, services);
         let trip = self.times.round_trip;
         let volume = flow.allowance.take(now, len, trip);
-        let begins = Begins { early, trip };
+        let begins = Begins { early, trip, is_bulk: volume == Volume::Bulk };
         let is_known = flow.beginning.on_packet(now, hash, segment, begins, service, services);
         if volume == Volume::Bulk && flow.beginning.is_of(hash) {
             flow.beginning.on_judged(services, true);

@@ -21,6 +21,10 @@ const BULK_TIME: Duration = Duration::from_secs(1);
 /// for 200 ms, and then begins with little.
 const BULK_TRIPS: u32 = 6;
 
+fn bulk_pause(trip: Duration) -> Duration {
+    BULK_TIME.max(trip * BULK_TRIPS)
+}
+
 /// How much a flow sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Volume {
@@ -53,7 +57,7 @@ impl Allowance {
         self.at = now;
         self.spent = (self.spent.saturating_sub(regained) + len as u64).min(2 * BURST);
         let is_over = self.spent > BURST;
-        if now.since(self.over_at) >= BULK_TIME.max(trip * BULK_TRIPS) {
+        if now.since(self.over_at) >= bulk_pause(trip) {
             (self.over_since, self.over) = (now, 0);
         }
         if is_over {
@@ -70,7 +74,8 @@ impl Allowance {
     }
 }
 
-/// A TCP connection counts as beginning for so long, and until it pauses for so long: what follows then overtakes nothing.
+/// A TCP connection counts as beginning for so long, and until it pauses for so long, or as long as a bulk flow does that is none any more: what
+/// follows then overtakes nothing.
 const BEGINNING: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(200);
 
@@ -84,6 +89,8 @@ pub(super) struct Begins {
     pub(super) early: Duration,
     /// The round trip.
     pub(super) trip: Duration,
+    /// Whether the flow is bulk.
+    pub(super) is_bulk: bool,
 }
 
 /// The last TCP connection of a queue that has begun.
@@ -107,7 +114,7 @@ impl Beginning {
         now: Instant,
         hash: u64,
         segment: Option<Segment>,
-        Begins { early, trip }: Begins,
+        Begins { early, trip, is_bulk }: Begins,
         service: Option<Service>,
         services: &mut Services,
     ) -> bool {
@@ -124,7 +131,10 @@ impl Beginning {
                 let Some((_, since)) = self.connection.filter(|_| self.is_of(hash)) else {
                     return false;
                 };
-                let pause = PAUSE.max(trip * TRIPS);
+                let pause = match is_bulk {
+                    true => bulk_pause(trip),
+                    false => PAUSE.max(trip * TRIPS),
+                };
                 if now.since(self.last) >= pause && now.since(since) >= BEGINNING {
                     self.connection = None;
                 }
@@ -205,7 +215,7 @@ mod tests {
             let (mut beginning, mut services) = (Beginning::default(), Services::default());
             let mut allowance = Allowance::default();
             let mut on = |millis, segment| {
-                let begins = Begins { early: Duration::from_millis(75), trip };
+                let begins = Begins { early: Duration::from_millis(75), trip, ..Begins::default() };
                 let segment = Some(segment);
                 beginning.on_packet(at(millis), 7, segment, begins, None, &mut services)
             };
@@ -236,6 +246,26 @@ mod tests {
     }
 
     #[test]
+    fn a_bulk_connection_is_known_for_as_long_as_it_is_bulk() {
+        let at = |millis: u64| Instant::ZERO + Duration::from_millis(5000 + millis);
+        let trip = Duration::from_millis(100);
+        // BBR has emptied a queue of 300 ms, and then measures its least round trip.
+        for (is_bulk, pause, known) in
+            [(false, 290, true), (false, 400, false), (true, 900, true), (true, 1000, false)]
+        {
+            let (mut beginning, mut services) = (Beginning::default(), Services::default());
+            let mut on = |millis, segment| {
+                let begins = Begins { trip, is_bulk, ..Begins::default() };
+                let segment = Some(segment);
+                beginning.on_packet(at(millis), 7, segment, begins, None, &mut services)
+            };
+            assert!(on(0, Segment::Syn) && on(900, Segment::Other) && on(1800, Segment::Other));
+            (1800..2500).for_each(|millis| assert!(on(millis, Segment::Other)));
+            assert_eq!(on(2499 + pause, Segment::Other), known, "{is_bulk} {pause}");
+        }
+    }
+
+    #[test]
     fn a_tcp_connection_that_began_with_less_than_half_of_the_early_delay_does_not_take_it() {
         let now = Instant::ZERO + Duration::from_secs(5);
         let ms = Duration::from_millis;
@@ -245,7 +275,7 @@ mod tests {
             let mut beginning = Beginning::default();
             let mut services = Services::default();
             let mut on = |segment, early| {
-                let begins = Begins { early: ms(early), trip: Duration::ZERO };
+                let begins = Begins { early: ms(early), ..Begins::default() };
                 beginning.on_packet(now, 7, Some(segment), begins, None, &mut services)
             };
             assert!(on(Segment::Syn, first));
@@ -271,7 +301,7 @@ mod tests {
             let (mut beginning, mut services) = (Beginning::default(), Services::default());
             assert!(services.sends_much(service.unwrap()));
             for &(millis, hash, segment) in begin.iter().chain(rest) {
-                let begins = Begins { early: Duration::from_millis(50), trip: Duration::ZERO };
+                let begins = Begins { early: Duration::from_millis(50), ..Begins::default() };
                 let segment = Some(segment);
                 beginning.on_packet(at(millis), hash, segment, begins, service, &mut services);
             }
