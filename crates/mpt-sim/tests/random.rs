@@ -291,6 +291,8 @@ fn run_with(
     };
     let there = pair.world.add_stream(pair.left, pair.right, source(flow, 900, 4));
     let back = pair.world.add_stream(pair.right, pair.left, source(reversed.reversed(), 300, 1));
+    let hosts = [pair.right, pair.left];
+    let host = |left: bool| hosts[usize::from(left)];
     for (ms, action) in actions {
         pair.world.run_until(at(*ms));
         match action {
@@ -302,20 +304,18 @@ fn run_with(
                 pair.world.set_profile(wire, *direction, (**profile).clone());
             }
             Action::Pause { left, millis } => {
-                let host = if *left { pair.left } else { pair.right };
-                pair.world.pause(host, at(ms + millis));
+                pair.world.pause(host(*left), at(ms + millis));
             }
             Action::Restart { left } => {
-                pair.world.restart(if *left { pair.left } else { pair.right });
+                pair.world.restart(host(*left));
             }
             // A host that learns its paths has none to be changed by number.
             Action::Alter { left: false, .. } if plan.server_learns => {}
             Action::Alter { left, path, alteration } => {
-                let (host, config) =
-                    if *left { (pair.left, plan.left()) } else { (pair.right, plan.right()) };
+                let config = if *left { plan.left() } else { plan.right() };
                 let path = PathId(path.index(pair.wires.len()) as u8);
                 let change = change(&config.endpoint.connections[0], path, alteration);
-                pair.world.change(host, &change);
+                pair.world.change(host(*left), &change);
             }
         }
     }

@@ -18,8 +18,8 @@ const APART: Duration = Duration::from_millis(300);
 /// A path that was left is likely to be used again within this time.
 const MISSED: Duration = Duration::from_secs(5);
 
-/// A path that is used again begins with this share of its rate, and has all of it after so many round trips. If it may carry more it has
-/// no limit after twice as many: what was to go by it when it had less must not go at once.
+/// A path that is used again begins with this share of its rate, and has all of it after so many round trips. One without a limit of its own
+/// has a limit until the share is the most: what was committed while it had less must not leave at once.
 const LEAST_SHARE: f64 = 0.125;
 const RAMP: f64 = 4.0;
 const MOST_SHARE: f64 = 2.0;
@@ -84,7 +84,7 @@ impl Patience {
         self.returned_at = None;
     }
 
-    /// The share of its rate that it is used with, from 1/8 to 2, where its round trip is this; `None` if that is no matter.
+    /// The share of its rate that it is used with, from 1/8 to 2, where its round trip is this; `None` if it was not left, or that is long ago.
     pub(crate) fn share(&self, now: Instant, round_trip: Duration) -> Option<f64> {
         let trips = now.since(self.returned_at?).as_secs_f64() / round_trip.as_secs_f64().max(1e-3);
         let share = (trips / RAMP).max(LEAST_SHARE);

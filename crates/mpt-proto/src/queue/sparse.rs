@@ -21,6 +21,7 @@ const BULK_TIME: Duration = Duration::from_secs(1);
 /// for 200 ms, and then begins with little.
 const BULK_TRIPS: u32 = 6;
 
+/// A bulk flow of this round trip that pauses for so long is none any more.
 fn bulk_pause(trip: Duration) -> Duration {
     BULK_TIME.max(trip * BULK_TRIPS)
 }
@@ -74,8 +75,8 @@ impl Allowance {
     }
 }
 
-/// A TCP connection counts as beginning for so long, and until it pauses for so long, or as long as a bulk flow does that is none any more: what
-/// follows then overtakes nothing.
+/// A TCP connection counts as beginning for so long, and after that until it pauses for so long; while it is bulk, for [`bulk_pause`]. What
+/// follows a pause overtakes nothing.
 const BEGINNING: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(200);
 

@@ -27,9 +27,9 @@ pub(crate) use twins::{Fate, Twins};
 /// up a transfer (algorithm of Mathis et al., The Macroscopic Behavior of the TCP Congestion Avoidance Algorithm, 1997).
 const RESIDUAL: f64 = 1e-5;
 
-/// How long after it was sent first a packet may be sent again. A flow whose round trip is long, or has a queue in it, waits for longer than
-/// one whose paths are short, and a copy that comes too late costs no more than its bytes. Until a path over a satellite is
-/// known to be silent it takes 1.4 s.
+/// How long after it was sent first a packet may be sent again. The retransmission timer of TCP (RFC 6298) includes the queues on the way,
+/// which this end knows only later, and a copy that comes too late costs its bytes and nothing else. Over paths of 300 ms one way it
+/// takes up to 1.4 s to leave one that is silent.
 pub(crate) const DEADLINE: Duration = Duration::from_millis(1500);
 
 /// Why a packet is sent more than once.
