@@ -273,15 +273,15 @@ fn what_trains_have_shown_of_a_path_bounds_what_is_sent_on_it_before_it_is_full(
 
 #[test]
 fn a_path_without_a_limit_carries_what_one_that_begins_again_has_no_room_for() {
-    // 2 Mbit/s of what it carries, and one that takes 100 ms longer and would take a burst in 2.4 ms.
-    let mut earliest = earliest(&[(250_000, 0), (1, 100)]);
+    // 20 Mbit/s of what it carries, and one that takes 100 ms longer and would take a burst in 4 ms.
+    let mut earliest = earliest(&[(2_500_000, 0), (1, 100)]);
     earliest.set_path(PathId(1), None, Duration::from_millis(100), Duration::ZERO);
-    earliest.set_burst(PathId(1), Some(6_250_000), None);
-    for sent in 0..200 {
+    earliest.set_burst(PathId(1), Some(3_750_000), None);
+    for sent in 0..400 {
         let choice = earliest.select(at(0), LEN, Duration::ZERO);
         let Some(Choice::Path(path)) = choice else { panic!("{choice:?} after {sent}") };
         earliest.commit_chosen(at(0), path, LEN);
     }
     // Until a packet arrives by the one as late as by the other, which carried nothing so far.
-    assert_eq!(earliest.committed(PathId(0)), 25 * LEN);
+    assert_eq!(earliest.committed(PathId(0)), 260 * LEN);
 }
