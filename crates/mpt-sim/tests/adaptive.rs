@@ -113,8 +113,8 @@ fn what_paths_are_like_is_known_before_there_is_traffic() {
         let mut pair = pair(&wires);
         let ids = pair.wires.clone();
         let sent = bytes(&pair, &ids);
-        // Where delays vary each train is of 32.
-        let most = if jitter.is_zero() { 200_000 } else { 300_000 };
+        // Where delays vary trains are of 32 to 64.
+        let most = if jitter.is_zero() { 200_000 } else { 350_000 };
         assert!(sent < most, "{sent} bytes");
         let early = pair.connection(pair.left).queue_standing().expect("it is paced").equal_delay;
         // The link of 50 Mbit/s takes 25 ms longer, and where delays vary packets wait for each other.

@@ -78,7 +78,8 @@ fn cut(seed: u64, wires: &[Profile], count: u16, dead: &[Direction], which: usiz
     Heard { late, lost, stats: pair.connection(pair.left).repair_stats() }
 }
 
-/// A hole of 80 ms takes three packets of a call; one of them is heard as a click.
+/// A hole of 80 ms takes three packets of a call; one of them is heard as a click. Where both links lose packets at random, the same call
+/// may miss another one.
 #[test]
 fn of_no_call_comes_more_than_one_packet_too_late_when_a_link_falls_silent() {
     let cells = ["40/15/0,40/10/0", "20/10/0,20/15/0", "40/15/0.005,40/10/0.005"].map(links_of);
@@ -86,8 +87,12 @@ fn of_no_call_comes_more_than_one_packet_too_late_when_a_link_falls_silent() {
         for dead in [BOTH, &[Direction::There], &[Direction::Back]] {
             let heard = of_each([1, 2], |seed| cut(*seed, wires, 100, dead, which));
             for heard in heard {
-                assert!(heard.lost == 0 || wires[0].loss != Profile::default().loss, "{heard:?}");
-                assert!(heard.late.iter().all(|late| *late <= 1), "{dead:?} {heard:?}");
+                let is_lossy = wires[0].loss != Profile::default().loss;
+                assert!(heard.lost == 0 || is_lossy, "{heard:?}");
+                let most = if is_lossy { 2 } else { 1 };
+                assert!(heard.late.iter().all(|late| *late <= most), "{dead:?} {heard:?}");
+                let clicks = heard.late.iter().filter(|late| **late > 1).count();
+                assert!(clicks <= 1, "{clicks} of 200: {dead:?} {heard:?}");
             }
         }
     }

@@ -35,6 +35,7 @@ mod points;
 mod policer;
 mod rivals;
 mod shown;
+mod spread;
 mod train;
 mod window;
 
@@ -51,6 +52,7 @@ pub use found::{Finding, Found, RateStage};
 pub(crate) use given::Given;
 use points::{Point, Points, Sample, after};
 use rivals::Rivals;
+use spread::Spread;
 use train::Trains;
 
 /// A round trip that is shorter counts as this: hosts need as long to react.
@@ -94,7 +96,7 @@ pub(crate) struct RateEstimator {
     noise: f64,
     deviations: u8,
     /// How much the delay of small datagrams exceeds its least on average, and of how many feedbacks.
-    spread: (f64, u8),
+    spread: Spread,
     /// The share of datagrams that is lost in the long run.
     usual_loss: f64,
     /// The least delay of the present and of the last period, and when the present one began.
@@ -152,7 +154,7 @@ impl Default for RateEstimator {
             queue: 0,
             noise: 0.0,
             deviations: 0,
-            spread: (0.0, 0),
+            spread: Spread::default(),
             usual_loss: 0.0,
             base: None,
             base_began: Instant::ZERO,
@@ -233,13 +235,12 @@ impl RateEstimator {
             mean: block.delay_min.wrapping_add(block.delay_mean),
             sum: 0,
         };
-        if self.points.last().is_some_and(|last| after(point.highest, last.highest) <= 0) {
-            self.points.add_delays(&point);
-            return;
+        let follows = self.points.last().is_none_or(|last| after(point.highest, last.highest) > 0);
+        if follows {
+            self.on_least(now, block.delay_min);
         }
-        self.on_least(now, block.delay_min);
         if self.is_of_train(block) {
-            let spread = Some(self.spread.0).filter(|_| self.spreads());
+            let spread = Some(self.spread.mean()).filter(|_| self.spreads());
             self.trains.on_block(block, given.meant, self.points.last(), header, spread);
             // Others have become full meanwhile: by their own trains, if their queues are short.
             if self.stage == Stage::Start && self.trains.start() > self.rate {
@@ -250,6 +251,10 @@ impl RateEstimator {
                 self.points.push(point, false);
                 return;
             }
+        }
+        if !follows {
+            self.points.add_delays(&point);
+            return;
         }
         self.trains.on_burst(block, self.points.last(), header);
         self.on_spread(block, given.meant);

@@ -193,8 +193,10 @@ impl TransmitHalf {
                     if one.wrapping_sub(other).cast_signed() < 0 { one } else { other }
                 },
             );
+        let most = usable(&self.paths).filter_map(|(_, path)| path.rate.capacity()).max();
         for (index, path) in usable(&self.paths).filter(|_| equalises) {
-            let rate = path.fixed_rate.or_else(|| path.rate.capacity());
+            let known = path.rate.capacity().filter(|_| !path.rate.is_least()).or(most);
+            let rate = path.fixed_rate.or(path.rate.capacity().and(known));
             let (Some(base), Some(fastest)) = (path.rate.least(), fastest) else { continue };
             let skew = Duration::from_micros(base.wrapping_sub(fastest).into());
             if skew <= MOST_SKEW {

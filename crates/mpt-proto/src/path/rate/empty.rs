@@ -12,9 +12,6 @@ use crate::wire::extended::feedback::Block;
 /// Datagrams of no more bytes do not wait for each other.
 const SMALL: u64 = 400;
 
-/// Fewer of them say nothing of how much delays vary.
-const FEWEST: u32 = 6;
-
 /// How far those are apart that are sent to show how much delays vary.
 pub(crate) const APART: Duration = Duration::from_millis(5);
 
@@ -45,6 +42,11 @@ impl RateEstimator {
         }
     }
 
+    /// Whether the capacity is only the least that it may be: where delays vary, trains show no more.
+    pub(crate) fn is_least(&self) -> bool {
+        !self.spread().is_zero() && !self.is_measured()
+    }
+
     /// Whether it is being found out what the path carries, as others are full: it will soon carry more.
     pub(crate) fn is_starting(&self) -> bool {
         let grows = self.stage == Stage::Servo && self.is_jittery() && self.boost > GROWS;
@@ -59,14 +61,14 @@ impl RateEstimator {
 
     /// How much the delay exceeds its least on average, if it varies although nothing stands in a queue.
     pub(crate) fn spread(&self) -> Duration {
-        let (spread, _) = self.spread;
+        let spread = self.spread.mean();
         Duration::from_micros(if spread > JITTERY { spread as u64 } else { 0 })
     }
 
     /// Whether delays vary although nothing stands in a queue, and by more than a packet takes.
     pub(super) fn varies(&self) -> bool {
         let packet = 1500.0 * 1e6 / self.rate.max(FLOOR);
-        self.spread.0 > packet.max(JITTERY)
+        self.spread.mean() > packet.max(JITTERY)
     }
 
     /// Whether delays vary, also while data is sent.
@@ -92,21 +94,17 @@ impl RateEstimator {
 
     /// How much delays of small datagrams vary. The delays are of so many.
     pub(super) fn on_spread(&mut self, block: &Block, meant: u32) {
-        let Some(last) = self.points.last() else { return };
+        let none = Point::default();
+        let last = self.points.last().unwrap_or(&none);
         let packets = block.received.wrapping_sub(last.packets);
         let bytes = block.received_bytes.saturating_sub(last.payload);
         if packets == 0 || bytes > u64::from(packets) * SMALL {
             return;
         }
         // Where delays vary by more than beacons are apart few are told of at once. Their mean says as much as that of many.
-        let longer = block.delay_mean.saturating_sub(stood_still(block, last, packets));
-        let mean = block.delay_min.wrapping_add(longer);
+        let mean = block.delay_min.wrapping_add(block.delay_mean);
         Alone::add(&mut self.trains.alone, mean, meant);
-        if meant >= FEWEST {
-            let (spread, count) = &mut self.spread;
-            *count = (*count + 1).min(16);
-            *spread += (f64::from(longer) - *spread) / f64::from(*count);
-        }
+        self.spread.add(block.delay_min, block.delay_mean, meant);
     }
 
     /// How much the delay deviates, without what datagrams of a burst wait for each other.
@@ -148,62 +146,11 @@ impl RateEstimator {
     }
 }
 
-/// How many microseconds longer so many datagrams took on average because the link stood still and then delivered them together, as a
-/// mobile one does that was asleep. Each of them that was sent later took as much less.
-fn stood_still(block: &Block, before: &Point, packets: u32) -> u32 {
-    let sent = block.highest_sent.wrapping_sub(before.sent);
-    // A pause before them is no part of it.
-    let sent = sent.min(packets.saturating_mul(APART.as_micros() as u32));
-    let arrived = block.highest_arrived.wrapping_sub(block.first_arrived);
-    let together = sent.saturating_sub(arrived);
-    // By less they come nearer to each other where delays vary.
-    let stood = u64::from(if together > sent / 4 * 3 { together } else { 0 });
-    (stood * stood / u64::from(2 * sent.max(1))) as u32
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::Given;
+    use super::super::spread::Spread;
     use super::*;
-
-    /// How many milliseconds delays seem to vary by, where datagrams are sent 5 ms apart and take 15 ms and so much longer. Feedback
-    /// tells of so many at once.
-    fn spread(told: &[u32], longer: impl Fn(u32) -> u32) -> u128 {
-        let (mut path, mut block) = (RateEstimator::default(), Block::default());
-        let mut first = 0;
-        for count in told {
-            let [packets, sent, payload] =
-                [block.received, block.highest_sent, block.received_bytes as u32];
-            let payload = payload.into();
-            path.points.push(Point { packets, sent, payload, ..Point::default() }, false);
-            let numbers = first..first + count;
-            first += count;
-            let took = |number| 15 + longer(number);
-            let least = numbers.clone().map(took).min().unwrap();
-            let mean = numbers.clone().map(took).sum::<u32>() * 1000 / count;
-            let arrived = numbers.map(|number| 5 * number + took(number)).min().unwrap();
-            (block.received, block.received_bytes) = (first, 250 * u64::from(first));
-            block.highest_sent = 5000 * (first - 1);
-            block.highest_arrived = block.highest_sent + 1000 * took(first - 1);
-            block.first_arrived = 1000 * arrived;
-            (block.delay_min, block.delay_mean) = (1000 * least, mean - 1000 * least);
-            path.on_spread(&block, *count);
-        }
-        path.spread().as_millis()
-    }
-
-    #[test]
-    fn delays_do_not_vary_because_a_link_stood_still() {
-        assert_eq!(spread(&[10; 3], |_| 0), 0);
-        // From the fifth on, for 80 ms.
-        let asleep = |number: u32| match number {
-            0..4 => 0,
-            _ => 100_u32.saturating_sub(5 * number),
-        };
-        let seems = spread(&[4, 18, 8], asleep);
-        assert!(seems <= 3, "{seems}");
-        let seems = spread(&[10; 3], |number| number * 7 % 20);
-        assert!((7..=10).contains(&seems), "{seems}");
-    }
 
     #[test]
     fn the_mean_delay_of_beacons_is_known_though_few_are_told_of_at_once() {
@@ -222,16 +169,49 @@ mod tests {
         }
         let mean = path.trains.mean_alone().unwrap();
         assert!((145_000..147_000).contains(&mean), "{mean}");
-        assert!(path.spread().is_zero(), "one alone does not show how much delays vary");
+        let spread = path.spread().as_millis();
+        assert!(
+            (35..46).contains(&spread),
+            "{spread}: the least of six is longer than that of all"
+        );
+    }
+
+    #[test]
+    fn the_rest_of_a_train_shows_the_most_although_its_last_datagram_came_first() {
+        let mut path = RateEstimator::default();
+        [20_000; 2].into_iter().for_each(|longer| path.spread.add(0, longer, 16));
+        Alone::add(&mut path.trains.alone, 50_000, 64);
+        let tell = |path: &mut RateEstimator, received: u32, meant| {
+            let block = Block {
+                received,
+                highest: 31,
+                received_bytes: 1400 * u64::from(received),
+                bytes_after_first: 1400 * (meant - 1),
+                delay_min: 20_000,
+                delay_mean: 40_000,
+                ..Block::default()
+            };
+            let least = Duration::from_millis(100);
+            let given = Given { least, latest: least, meant, header: 28, ..Given::default() };
+            path.on_feedback(Instant::ZERO, &block, given);
+        };
+        path.on_train(Instant::ZERO, 0, [32, 32 * 1400], Duration::from_millis(100));
+        tell(&mut path, 4, 4);
+        assert_eq!(path.capacity(), None, "four are too few");
+        tell(&mut path, 32, 28);
+        let shown = path.capacity().expect("all have come") * 8 / 1_000_000;
+        assert!((10..20).contains(&shown), "32 of 1428 bytes, in 20 to 35 ms: {shown}");
+        assert!(!path.has_train(Instant::ZERO) && !path.is_measured());
     }
 
     #[test]
     fn what_a_burst_takes_hides_little_of_what_delays_vary_by() {
         let rate = 250_000.0;
-        let mut path = RateEstimator { rate, spread: (20_000.0, 16), ..RateEstimator::default() };
+        let mut path = RateEstimator { rate, ..RateEstimator::default() };
+        [20_000; 2].into_iter().for_each(|longer| path.spread.add(0, longer, 16));
         let deviation = path.without_burst(22_000.0, 12_000.0);
         assert!((18_000.0..19_000.0).contains(&deviation), "{deviation}");
-        path.spread.0 = 0.0;
+        path.spread = Spread::default();
         assert_eq!(path.without_burst(22_000.0, 9000.0), 13_000.0, "nothing else makes them vary");
     }
 }

@@ -12,8 +12,13 @@ const CHANCE: f64 = 3.0;
 impl RateEstimator {
     /// Whether so little was sent that a longer delay says nothing of what the path carries, unless it is much longer.
     pub(super) fn is_sparse(&self, sample: &Sample, target: f64) -> bool {
+        !sample.busy && self.is_little(sample, target, self.rate)
+    }
+
+    /// The same of a path that is believed to carry `rate`, whether or not it was kept busy.
+    pub(super) fn is_little(&self, sample: &Sample, target: f64, rate: f64) -> bool {
         let sent = sample.bytes * 1e6 / sample.sent.max(1.0);
-        !sample.busy && sent < SPARSE * self.rate && f64::from(self.queue) < 4.0 * target
+        sent < SPARSE * rate && f64::from(self.queue) < 4.0 * target
     }
 
     /// Whether so much more is lost than usual that something must be full.
@@ -58,6 +63,21 @@ mod tests {
         assert_eq!((path.stage, path.rate), (Stage::Start, 2.5e6), "1 Mbit/s was sent");
         path.update_start(&sample(20_000.0, false), ROUND_TRIP);
         assert_eq!((path.stage, path.rate), (Stage::Servo, 0.6e6), "10 Mbit/s were");
+    }
+
+    #[test]
+    fn little_beside_what_trains_have_shown_does_not_fill_a_path() {
+        let open = |shown| {
+            let mut path = RateEstimator { stage: Stage::Open, rate: 0.0, ..begun() };
+            path.trains.show(shown);
+            // 1 Mbit/s.
+            path.update_open(&sample(200_000.0, true), ROUND_TRIP);
+            path.stage
+        };
+        assert_eq!(
+            [None, Some(0.4e6), Some(0.6e6)].map(open),
+            [Stage::Servo, Stage::Servo, Stage::Open]
+        );
     }
 
     #[test]

@@ -14,6 +14,9 @@ use crate::wire::extended::feedback::Block;
 /// Trains of so many datagrams follow each other.
 const SIZES: [usize; 3] = [8, 16, 32];
 
+/// One where delays vary is of so many at the most, once another has shown that it takes no longer than [`LONGEST_TRAIN`].
+const MOST: usize = 64;
+
 /// The fewest datagrams that show something, and the shortest time in microseconds: a receiver that reads many at once
 /// sees no time between them.
 const FEWEST: u32 = 6;
@@ -81,7 +84,11 @@ impl Trains {
         let may_drain = varies && !self.is_of_means;
         let is_gone = |train: &Train| train.is_lost(now) && !(may_drain && train.drains(now));
         let is_free = self.on_way.as_deref().is_none_or(is_gone);
-        let size = SIZES[nth.min(SIZES.len() - 1)];
+        // The longer one is the more it shows there.
+        let size = match varies && self.is_of_means {
+            true => MOST,
+            false => SIZES[nth.min(SIZES.len() - 1)],
+        };
         // No longer than others may have to wait for it.
         let shown = self.shown.filter(|_| !varies || self.is_of_means);
         let most = shown.map_or(usize::MAX, |rate| (rate * LONGEST_TRAIN / 1500.0) as usize);
@@ -166,9 +173,16 @@ impl Trains {
         self.shown.filter(|_| self.is_exact)
     }
 
+    /// The last train has shown so much.
+    #[cfg(test)]
+    pub(super) fn show(&mut self, shown: Option<f64>) {
+        (self.shown, self.is_exact) = (shown, true);
+    }
+
     /// What the path starts with; 0 if nothing is known.
     pub(super) fn start(&self) -> f64 {
-        self.shown.unwrap_or(0.0) * SEED
+        // What follows from mean delays is the least that it may be.
+        self.shown.unwrap_or(0.0) * if self.is_of_means { 1.0 } else { SEED }
     }
 
     /// Beyond what the path is not to go quickly.
@@ -268,8 +282,10 @@ impl Train {
             return None;
         }
         let payload = block.received_bytes.saturating_sub(first.bytes);
-        // Where delays vary the last one is not the last to arrive. What the rest took shows in feedback to come.
-        if block.highest == self.last && payload + LONGEST_DATAGRAM < self.bytes {
+        // Where delays vary the last one is not the last to arrive. What the rest took shows in feedback to come, unless that was overtaken
+        // or the rest is lost.
+        let is_settled = after(block.resolved, self.last) > 0;
+        if block.highest == self.last && payload + LONGEST_DATAGRAM < self.bytes && !is_settled {
             return None;
         }
         // What had arrived long before it is reported with it, but is not among the bytes after the first.

@@ -125,3 +125,40 @@ fn where_delays_vary_a_train_shows_by_its_mean_delay_what_the_path_carries() {
     assert_eq!(trains.limit(), None, "it may carry more");
     assert_eq!(trains.burst(), None, "it is of means");
 }
+
+#[test]
+fn where_delays_vary_a_train_is_as_long_as_its_path_is_known_to_stand() {
+    let next = |mbps: f64| {
+        let shown = Some(mbps * 1e6 / 8.0);
+        Trains { shown, is_of_means: true, ..Trains::default() }.next(Instant::ZERO, true)
+    };
+    assert_eq!([200.0, 20.0, 2.0].map(next), [Some(MOST), Some(50), None], "30 ms");
+}
+
+#[test]
+fn a_path_starts_with_all_that_it_carries_at_the_least() {
+    let start = |is_of_means| Trains { shown: Some(1e6), is_of_means, ..Trains::default() }.start();
+    assert_eq!([false, true].map(start), [5e5, 1e6], "bursts may be let pass");
+}
+
+#[test]
+fn a_train_is_over_when_all_of_it_has_come_or_is_lost() {
+    // The last one came before most others.
+    let [received, received_bytes, bytes_after_first] = [12, 12_000, 6000];
+    let part = Block {
+        received,
+        received_bytes: received_bytes.into(),
+        bytes_after_first,
+        ..block(20, 5)
+    };
+    let rest = Block { received: 19, received_bytes: 19_000, ..part };
+    for (spread, resolved) in [(None, 0), (None, 21), (Some(1000.0), 0), (Some(1000.0), 21)] {
+        let mut trains = Trains::default();
+        Alone::add(&mut trains.alone, 40_000, 64);
+        trains.on_sent(Instant::ZERO, train(5, 16, 16_000));
+        trains.on_block(&part, 7, Some(&point(4)), 28, spread);
+        assert!(trains.is_on_way(Instant::ZERO));
+        trains.on_block(&Block { resolved, ..rest }, 7, Some(&point(20)), 28, spread);
+        assert_eq!(trains.is_on_way(Instant::ZERO), resolved == 0, "two are missing");
+    }
+}
