@@ -26,9 +26,8 @@ pub fn find(word: &str) -> Result<Vec<Experiment>, FileError> {
         return ALL.iter().map(|(name, text)| Experiment::parse(name, text)).collect();
     }
     let path = Path::new(word);
-    let known = ALL.iter().find(|(name, _)| *name == word).filter(|_| !path.exists());
-    let experiment = match known {
-        Some((name, text)) => Experiment::parse(name, text),
+    let experiment = match built_in(word, path) {
+        Some(text) => Experiment::parse(word, text),
         None => Experiment::read(path).map_err(|error| match error {
             FileError::Read { path, source, .. } => {
                 let meant = did_you_mean(&path, ALL.iter().map(|(name, _)| *name));
@@ -38,6 +37,12 @@ pub fn find(word: &str) -> Result<Vec<Experiment>, FileError> {
         }),
     };
     Ok(vec![experiment?])
+}
+
+/// The text of the built-in experiment of this name, unless there is a file of that name. A folder is none: results may be in it.
+fn built_in(word: &str, path: &Path) -> Option<&'static str> {
+    let known = ALL.iter().find(|(name, _)| *name == word)?;
+    (!path.exists() || path.is_dir()).then_some(known.1)
 }
 
 #[cfg(test)]
@@ -55,6 +60,12 @@ mod tests {
             assert!(!quick.cells.is_empty() && quick.cells.len() <= experiment.cells.len());
         }
         assert_eq!(find(EVERYTHING).unwrap().len(), all().len());
+    }
+
+    #[test]
+    fn a_file_goes_before_a_built_in_experiment_and_a_folder_does_not() {
+        let found = |path| built_in("scoreboard", Path::new(path)).is_some();
+        assert_eq!(["no-such-file", "src", "Cargo.toml"].map(found), [true, true, false]);
     }
 
     #[test]
