@@ -4,7 +4,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use crate::links::{
-    at, believed, bulk, bytes, carried, clear, pair, plan, sender, stream, stream_between, wire,
+    at, believed, bulk, bytes, carried, clear, of_each, pair, plan, sender, stream, stream_between,
+    wire,
 };
 use mpt_proto::{Drop, PathId, SchedulerConfig};
 use mpt_sim::loss::Loss;
@@ -126,6 +127,22 @@ fn what_paths_are_like_is_known_before_there_is_traffic() {
         let later = bytes(&pair, &ids) - sent;
         assert!(later < 8000, "{later} bytes in four seconds");
     }
+}
+
+/// Trains show less than a path carries where its delay varies. It counts as one that adds something.
+#[test]
+fn a_path_of_which_little_is_known_is_worth_an_early_delay() {
+    let jittery = |rate, delay, jitter| Profile {
+        jitter: Duration::from_micros(jitter),
+        ..wire(rate, delay)
+    };
+    let wires = [jittery(228, 170, 13_800), jittery(45, 23, 4700)];
+    let found = of_each(std::array::from_fn::<u64, 24, _>(|it| it as u64), |seed| {
+        let mut pair = Pair::new(*seed, &plan(&wires)).expect("a plan the core accepts");
+        pair.world.run_until(at(4000));
+        pair.connection(pair.left).queue_standing().expect("it is paced").equal_delay
+    });
+    assert!(found.iter().all(|delay| *delay >= Duration::from_millis(60)), "{found:?}");
 }
 
 #[test]
