@@ -45,7 +45,6 @@ use crate::time::Instant;
 use crate::wire::extended::feedback::Block;
 use check::DrainCheck;
 pub(crate) use check::Queues;
-pub(crate) use empty::APART;
 use excess::Excess;
 pub(crate) use found::Findings;
 pub use found::{Finding, Found, RateStage};
@@ -95,7 +94,7 @@ pub(crate) struct RateEstimator {
     /// The smoothed mean deviation of the delay, in microseconds: what q varies by although nothing stands in a queue.
     noise: f64,
     deviations: u8,
-    /// How much the delay of small datagrams exceeds its least on average, and of how many feedbacks.
+    /// How much the delay of small datagrams exceeds its least on average.
     spread: Spread,
     /// The share of datagrams that is lost in the long run.
     usual_loss: f64,

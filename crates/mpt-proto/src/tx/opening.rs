@@ -11,7 +11,6 @@ use super::message::{Control, ControlMessage};
 use super::opened::Opened;
 use super::path::TransmitPath;
 use crate::id::PathId;
-use crate::path::rate::APART;
 use crate::rx::record::PADDED;
 use crate::scheduler::earliest::Earliest;
 use crate::time::Instant;
@@ -21,6 +20,9 @@ use crate::wire::extended::beacon::Beacon;
 /// Single datagrams for each path, and trains after them.
 const TRAINS: u8 = 3;
 const SINGLES: u8 = 24;
+
+/// How far single ones are apart.
+const APART: Duration = Duration::from_millis(5);
 
 /// A train follows so long after anything else: then the peer does not count that with it.
 const QUIET: Duration = Duration::from_millis(40);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::means::Alone;
-use super::points::{JITTERY, Point, earlier};
+use super::points::{JITTERY, earlier};
 use super::train::Train;
 use super::{LEAST as FLOOR, RateEstimator, Stage};
 use crate::time::Instant;
@@ -11,9 +11,6 @@ use crate::wire::extended::feedback::Block;
 
 /// Datagrams of no more bytes do not wait for each other.
 const SMALL: u64 = 400;
-
-/// How far those are apart that are sent to show how much delays vary.
-pub(crate) const APART: Duration = Duration::from_millis(5);
 
 /// Where delays vary a path that is not full after so much has shown that it carries more than was believed.
 const GROWS: f64 = 1.9;
@@ -94,8 +91,7 @@ impl RateEstimator {
 
     /// How much delays of small datagrams vary. The delays are of so many.
     pub(super) fn on_spread(&mut self, block: &Block, meant: u32) {
-        let none = Point::default();
-        let last = self.points.last().unwrap_or(&none);
+        let last = self.points.last().copied().unwrap_or_default();
         let packets = block.received.wrapping_sub(last.packets);
         let bytes = block.received_bytes.saturating_sub(last.payload);
         if packets == 0 || bytes > u64::from(packets) * SMALL {
@@ -149,6 +145,7 @@ impl RateEstimator {
 #[cfg(test)]
 mod tests {
     use super::super::Given;
+    use super::super::points::Point;
     use super::super::spread::Spread;
     use super::*;
 
