@@ -128,9 +128,10 @@ impl Silence {
         let since = if self.usual.is_zero() { now } else { now.min(sent + self.usual) };
         // What is on its way arrives after what this feedback told, so it is told by the next one.
         let told = bytes.saturating_sub(self.on_the_way() + others);
-        self.awaited = self.awaited.filter(|_| is_open).map(|_| (since, told));
+        // What was sent first after a pause is no older than it is, whatever feedback tells of before the pause.
+        self.awaited = self.awaited.filter(|_| is_open).map(|(first, _)| (since.max(first), told));
         let is_loaded = is_open && bytes - told >= 2 * paths * BYTES_PER_PATH;
-        self.loaded = is_loaded.then_some(since);
+        self.loaded = self.awaited.filter(|_| is_loaded).map(|(since, _)| since);
         self.progress = now;
         self.usual =
             round_trip.map_or(Duration::ZERO, |it| it.smoothed + it.variation * DEVIATIONS + LEAST);
@@ -286,9 +287,21 @@ mod tests {
         assert_eq!(silence.due(usual, none), Some(at(191)), "the rest stands in a queue");
         progress(&mut silence, 165, 4, 100, usual);
         sent(&mut silence, 110, 10, 96_000);
-        assert_eq!(silence.due(usual, none), Some(at(129 + 45)), "it came by a longer way");
+        assert_eq!(silence.due(usual, none), Some(at(130 + 45)), "it came by a longer way");
         progress(&mut silence, 170, 10, 160, usual);
         assert_eq!((silence.due(usual, none), silence.is_idle()), (None, true));
+    }
+
+    /// A keep-alive arrived before the pause, and feedback tells of it again just after data was sent.
+    #[test]
+    fn what_is_sent_after_a_pause_is_not_awaited_since_before_it() {
+        let (mut silence, usual, none) = (Silence::default(), trip(20, 1), Duration::ZERO);
+        sent(&mut silence, 100, 7, 0);
+        progress(&mut silence, 125, 7, 100, usual);
+        assert!(silence.is_idle());
+        sent(&mut silence, 400, 9, 3000);
+        progress(&mut silence, 405, 8, 200, usual);
+        assert_eq!(silence.due(usual, none), Some(at(400 + 20 + 220)));
     }
 
     /// A transfer stops as soon as its window is used up, while much is on its way that is not told yet.
