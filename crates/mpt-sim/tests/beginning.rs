@@ -156,6 +156,38 @@ fn a_host_that_has_sent_much_is_expected_to_do_so_again() {
     assert!(took[0] > 2.0 * alone && took[7] < 1.2 * alone, "{took:?}, {alone} alone");
 }
 
+/// A path beside a much faster one, and paths whose delays vary.
+#[test]
+fn connections_of_the_web_take_no_longer_for_paths_that_are_slow_or_vary() {
+    for (links, port) in
+        [("90/8/0,2/30/0/10", PORT), ("300/4/0,30/20/0.005/4", WEB), ("50/10/0/10,50/10/0/10", WEB)]
+    {
+        let wires = links_of(links);
+        let [both, alone] = [&wires[..], &wires[..1]].map(|wires| {
+            let mut all: Vec<f64> =
+                (1..=5).map(|seed| take(&mut pair_of(seed, wires), &[port; 3])[2]).collect();
+            all.sort_by(f64::total_cmp);
+            all[2]
+        });
+        assert!(both < 1.7 * alone, "{links}: {both}, {alone} alone");
+    }
+}
+
+#[test]
+#[cfg_attr(debug_assertions, ignore = "takes minutes without --release")]
+fn a_transfer_takes_hardly_longer_for_a_path_beside_a_much_faster_one() {
+    for links in ["90/8/0,2/30/0/10", "90/8/0,2/30/0", "90/8/0,10/30/0/10", "300/4/0,30/20/0.005/4"]
+    {
+        let wires = links_of(links);
+        for bbr in [false, true] {
+            let [both, alone] = [&wires[..], &wires[..1]].map(|wires| {
+                medians((1..=5).map(|seed| times(seed, wires, PORT, bbr)).collect())[3]
+            });
+            assert!(both < 1.3 * alone, "{links}, BBR {bbr}: {both}, {alone} alone");
+        }
+    }
+}
+
 /// What was measured: handshake and exchange of the first connection to a port, of later ones, and of the first one to a port of the web; and
 /// transfers by the first port by CUBIC and BBR, and by the port of the web.
 type Measured = ([[f64; 2]; 3], [[f64; 4]; 4]);

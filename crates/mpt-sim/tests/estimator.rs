@@ -183,7 +183,7 @@ fn paths_over_one_link_fill_it_and_keep_its_queue_short() {
             (&[10, 10][..], 20, 200_000, 10.0),
             (&[10, 30], 20, 200_000, 10.0),
             (&[10, 10], 20, 2_000_000, 10.0),
-            (&[10, 10, 15], 50, 500_000, 15.0),
+            (&[10, 10, 15], 50, 500_000, 16.0),
         ] {
             // A start that goes wrong keeps the queue full.
             for begin in [1000, 1037, 1074] {

@@ -169,7 +169,8 @@ fn by_a_path_of_which_little_is_known(seed: u64) -> f64 {
     let best = Profile { jitter: 8 * MS, ..links::lossy(links::clear(2), 0.055) };
     let mut pair = Pair::new(seed, &plan(&[best, links::clear(39)])).expect("a plan");
     let stream = stream_between(&mut pair, 2000, 7001, [500, 12_000]);
-    pair.world.run_until(at(600));
+    // While it is being found out what the paths are like.
+    pair.world.run_until(at(400));
     pair.world.set_profile(pair.wires[1], Direction::There, worse);
     pair.world.run_until(at(2400));
     pair.world.cut(pair.wires[0], Direction::There, true);
@@ -188,7 +189,7 @@ fn a_path_of_which_little_is_known_carries_what_it_can_when_the_other_one_dies()
     });
     let mean = shares.iter().sum::<f64>() / shares.len() as f64;
     println!("{mean:.3} of it: {shares:.2?}");
-    // 0.48 to 0.56 where it does not start anew. What single starts have differs by chance: the mean of 24 by 0.05.
+    // 0.45 where it does not start anew. What single starts have differs by chance: the mean of 24 by 0.05.
     assert!(mean >= 0.68, "{mean}: {shares:.2?}");
 }
 

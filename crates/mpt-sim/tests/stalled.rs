@@ -197,7 +197,7 @@ fn a_link_that_stood_still_as_the_session_began_is_used_as_any_other() {
 #[cfg_attr(debug_assertions, ignore = "takes minutes without --release")]
 fn a_transfer_that_fills_a_path_does_not_flood_the_next_one() {
     for (links, bbr, most) in [
-        ("10/0/0,100/0/0", false, 345),
+        ("10/0/0,100/0/0", false, 350),
         ("10/0/0,100/0/0", true, 315),
         ("40/0/0,100/0/0", false, 250),
         ("40/0/0,100/0/0", true, 265),

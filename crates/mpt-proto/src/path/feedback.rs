@@ -154,6 +154,14 @@ impl PathFeedback {
         true
     }
 
+    /// Whether feedback with a later number has told more of the path already, and came before this one or before another copy of it.
+    pub(crate) fn is_overtaken(&self, header: Header, block: &Block) -> bool {
+        self.last.is_some_and(|(number, last)| {
+            let is_older = number.wrapping_sub(header.number).cast_signed() > 0;
+            is_older && last.received.wrapping_sub(block.received).cast_signed() >= 0
+        })
+    }
+
     /// The kernel of this host refused datagrams that had taken a path sequence, or that of the peer had no room for
     /// some: feedback counts them as lost, but the path did not lose them.
     pub(crate) fn on_dropped(&mut self, datagrams: u64) {

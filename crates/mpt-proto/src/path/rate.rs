@@ -239,12 +239,9 @@ impl RateEstimator {
             self.on_least(now, block.delay_min);
         }
         if self.is_of_train(block) {
-            let spread = Some(self.spread.mean()).filter(|_| self.spreads());
-            self.trains.on_block(block, given.meant, self.points.last(), header, spread);
-            // Others have become full meanwhile: by their own trains, if their queues are short.
-            if self.stage == Stage::Start && self.trains.start() > self.rate {
-                (self.rate, self.pace) = (self.trains.start(), self.trains.start());
-            }
+            let about = self.about(given.number, header);
+            self.trains.on_block(now, block, given.meant, self.points.last(), about);
+            self.begin_with_shown();
             if self.stage == Stage::Open || self.stage == Stage::Start && self.has_train(now) {
                 self.points = Points::default();
                 self.points.push(point, false);

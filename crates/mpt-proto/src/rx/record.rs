@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::connection::{Arrival, ReceiveHalf};
 use super::measured::ReceiveQuality;
 use super::side::ReceiveSide;
-use crate::id::{PathId, SocketId};
+use crate::id::{MAX_PATHS, PathId, SocketId};
 use crate::messages::{Messages, PathUpdate, Reply};
 use crate::path::delay::OneWayDelay;
 use crate::path::rtt::RoundTrip;
@@ -43,6 +43,10 @@ const BYTES_PER_PATH: u64 = 100 * 120;
 
 /// A beacon of so many bytes of UDP payload is told about like data.
 pub(crate) const PADDED: usize = 250;
+
+/// One of so many is one of a train: feedback need not be short beside it, as it would be late, and tell of what has come behind the train.
+const LONG: usize = 1000;
+const ENOUGH: u64 = BYTES_PER_PATH * MAX_PATHS as u64;
 
 /// How much longer a gap is waited for than the delays explain, at least, and the most that it is waited for at all.
 const SPARE: Duration = Duration::from_millis(5);
@@ -122,7 +126,8 @@ impl ReceiveHalf {
             measured.last = sample;
             measured.delays.on_arrival(arrival.at, arrival.path, header.sent);
         }
-        measured.bytes += arrival.len as u64;
+        let is_of_train = is_probe && arrival.len >= LONG;
+        measured.bytes += if is_of_train { ENOUGH } else { arrival.len as u64 };
         if recorded != Recorded::InOrder {
             let known = recorder.has_untold_loss().then_some(now).or(recorder.expires_at());
             known.into_iter().for_each(|at| measured.tell_by(at.max(measured.told_at + AT_ONCE)));

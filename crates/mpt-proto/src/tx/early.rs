@@ -80,6 +80,7 @@ pub(super) fn early_delay(ways: &mut [Way], round_trip: Duration) -> Early {
     let most = ways.iter().filter_map(|way| way.rate).max().unwrap_or_default() as f64;
     let [mut carried, mut reached] = [0.0; 2];
     let mut early = Early::default();
+    let fastest = ways.first().map(|way| way.path);
     for way in ways.iter() {
         let Some(rate) = way.rate else { continue };
         carried += rate as f64;
@@ -97,6 +98,8 @@ pub(super) fn early_delay(ways: &mut [Way], round_trip: Duration) -> Early {
         }
         reached = carried;
         if is_longer {
+            // By the fastest path alone the first round trip is as much a matter of luck.
+            let is_needed = is_needed && Some(way.path) != fastest;
             early = Early { delay: needs, is_needed: early.is_needed | is_needed };
         }
     }
@@ -176,6 +179,10 @@ mod tests {
         assert!(is_needed([5, 50], 25, 0) && is_needed([5, 50], 25, 10));
         assert!(!is_needed([50, 50], 25, 0) && !is_needed([50, 50], 0, 10));
         assert!(!is_needed([5, 50], 10, 0), "two round trips of the first fill both");
+        assert!(
+            !is_needed([50, 50], 0, 30),
+            "the first round trip is luck by the best path alone as well"
+        );
     }
 
     #[test]

@@ -124,6 +124,7 @@ impl TransmitHalf {
             let others = self.queues_beside(index);
             let path = &mut self.paths[index];
             if self.paced.is_some() {
+                let number = header.number;
                 let (header, least) = (path.wire_len(0) as u64, path.round_trip());
                 let latest = path.feedback.round_trip().map_or(least, |trip| trip.latest);
                 // No two connections have their tests at the same time, except by chance.
@@ -132,8 +133,18 @@ impl TransmitHalf {
                 let competes = self.competes;
                 let ahead = path.silence.on_the_way();
                 let meant = path.feedback.meant();
-                let given =
-                    Given { header, least, latest, meant, competes, phase, last, others, ahead };
+                let given = Given {
+                    number,
+                    header,
+                    least,
+                    latest,
+                    meant,
+                    competes,
+                    phase,
+                    last,
+                    others,
+                    ahead,
+                };
                 path.rate.on_feedback(now, block, given);
             }
             let long = path.feedback.has_longer(path.mtu.least());
@@ -145,6 +156,8 @@ impl TransmitHalf {
             self.on_written(now, header.written);
             self.set_rates(now);
             self.check_breaker(now, index);
+        } else if self.paced.is_some() && path.feedback.is_overtaken(header, block) {
+            path.rate.on_overtaken(header.number, block, path.wire_len(0) as u64);
         }
     }
 

@@ -101,7 +101,7 @@ impl TransmitHalf {
             // What goes with a train would seem to be part of it.
             // A beacon says that nothing is outstanding.
             let is_idle = path.idle.elapsed(now) >= UNUSED && !paced.has_committed(path_id);
-            if !is_idle || path.rate.has_train(now) {
+            if !is_idle || path.rate.awaits_train(now) {
                 continue;
             }
             if path.opened.singles < SINGLES {

@@ -108,6 +108,21 @@ fn older_feedback_is_ignored() {
 }
 
 #[test]
+fn feedback_is_overtaken_if_later_feedback_has_told_as_much() {
+    let mut path = Path { number: u16::MAX, ..Path::default() };
+    path.feed(0, 10, 0);
+    let first = (Header { number: path.number, written: 0 }, path.block);
+    path.feed(10_000, 10, 0);
+    let second = (Header { number: path.number, written: 0 }, path.block);
+    let is_overtaken =
+        |(header, block): &(Header, Block)| path.feedback.is_overtaken(*header, block);
+    assert!(is_overtaken(&first));
+    assert!(!is_overtaken(&second), "it is the last one");
+    let more = Block { received: 21, ..second.1 };
+    assert!(!is_overtaken(&(first.0, more)), "it cannot tell more");
+}
+
+#[test]
 fn feedback_that_cannot_be_true_is_ignored() {
     let mut path = Path::default();
     path.feed(0, 10, 0);

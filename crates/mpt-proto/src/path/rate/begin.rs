@@ -21,8 +21,17 @@ impl RateEstimator {
         if self.stage == Stage::Open {
             self.stage = Stage::Start;
             let start = START / round_trip.max(SHORTEST).as_secs_f64();
+            let start = start.min(self.shown().unwrap_or(f64::MAX));
             self.rate = self.rate.max(start).max(self.trains.start());
             self.pace = self.rate;
+        }
+    }
+
+    /// Trains may have shown more than the path has begun with: others have become full while one was on its way, by their own trains, if
+    /// their queues are short.
+    pub(super) fn begin_with_shown(&mut self) {
+        if self.stage == Stage::Start && self.trains.start() > self.rate {
+            (self.rate, self.pace) = (self.trains.start(), self.trains.start());
         }
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::means::Alone;
 use super::points::{JITTERY, earlier};
-use super::train::Train;
+use super::train::{About, Train};
 use super::{LEAST as FLOOR, RateEstimator, Stage};
 use crate::time::Instant;
 use crate::wire::extended::feedback::Block;
@@ -39,9 +39,9 @@ impl RateEstimator {
         }
     }
 
-    /// Whether the capacity is only the least that it may be: where delays vary, trains show no more.
+    /// Whether the capacity is only the least that it may be: where delays vary, trains often show no more.
     pub(crate) fn is_least(&self) -> bool {
-        !self.spread().is_zero() && !self.is_measured()
+        self.spreads() && !self.is_measured() && self.shown().is_none()
     }
 
     /// Whether it is being found out what the path carries, as others are full: it will soon carry more.
@@ -50,10 +50,9 @@ impl RateEstimator {
         self.stage == Stage::Start || grows
     }
 
-    /// What trains have shown, in bytes per second, if it is a bound: where delays vary, datagrams of a train arrive further
-    /// apart than the path explains.
+    /// What trains have shown, in bytes per second, if the path hardly carries more.
     pub(crate) fn shown(&self) -> Option<f64> {
-        self.trains.limit().filter(|_| self.spread().is_zero())
+        self.trains.limit(!self.spread().is_zero())
     }
 
     /// How much the delay exceeds its least on average, if it varies although nothing stands in a queue.
@@ -125,6 +124,11 @@ impl RateEstimator {
         self.spread() > STEADY
     }
 
+    /// Whether a train is on the path, or what feedback tells of it is on its way.
+    pub(crate) fn awaits_train(&self, now: Instant) -> bool {
+        self.trains.is_awaited(now)
+    }
+
     /// Whether a train is on its way: what goes with it would seem to be part of it.
     pub(crate) fn has_train(&self, now: Instant) -> bool {
         self.trains.is_on_way(now)
@@ -139,6 +143,18 @@ impl RateEstimator {
         round_trip: Duration,
     ) {
         self.trains.on_sent(now, Train::new(now, from, count as u32, bytes as u64, round_trip));
+    }
+
+    /// What is known of the feedback with this number.
+    pub(super) fn about(&self, number: u16, header: u64) -> About {
+        let spread = Some(self.spread.mean()).filter(|_| self.spreads());
+        About { number, header, spread }
+    }
+
+    /// The feedback with this number came later than one with a higher number. It says nothing new, except of the delays of a train.
+    pub(crate) fn on_overtaken(&mut self, number: u16, block: &Block, header: u64) {
+        self.trains.on_overtaken(block, self.about(number, header));
+        self.begin_with_shown();
     }
 }
 
@@ -178,26 +194,31 @@ mod tests {
         let mut path = RateEstimator::default();
         [20_000; 2].into_iter().for_each(|longer| path.spread.add(0, longer, 16));
         Alone::add(&mut path.trains.alone, 50_000, 64);
-        let tell = |path: &mut RateEstimator, received: u32, meant| {
-            let block = Block {
-                received,
-                highest: 31,
-                received_bytes: 1400 * u64::from(received),
-                bytes_after_first: 1400 * (meant - 1),
-                delay_min: 20_000,
-                delay_mean: 40_000,
-                ..Block::default()
-            };
+        let block = |received: u32, meant| Block {
+            received,
+            highest: 31,
+            received_bytes: 1400 * u64::from(received),
+            bytes_after_first: 1400 * (meant - 1),
+            delay_min: 20_000,
+            delay_mean: 40_000,
+            ..Block::default()
+        };
+        let tell = |path: &mut RateEstimator, number, received: u32, meant| {
             let least = Duration::from_millis(100);
-            let given = Given { least, latest: least, meant, header: 28, ..Given::default() };
-            path.on_feedback(Instant::ZERO, &block, given);
+            let given =
+                Given { number, least, latest: least, meant, header: 28, ..Given::default() };
+            path.on_feedback(Instant::ZERO, &block(received, meant), given);
         };
         path.on_train(Instant::ZERO, 0, [32, 32 * 1400], Duration::from_millis(100));
-        tell(&mut path, 4, 4);
+        tell(&mut path, 7, 4, 4);
         assert_eq!(path.capacity(), None, "four are too few");
-        tell(&mut path, 32, 28);
+        tell(&mut path, 9, 32, 1);
+        assert_eq!(path.capacity(), None, "so are five");
+        assert_eq!(path.wants_train(Instant::ZERO), None, "the rest may have been overtaken");
+        path.on_overtaken(8, &block(28, 24), 28);
         let shown = path.capacity().expect("all have come") * 8 / 1_000_000;
         assert!((10..20).contains(&shown), "32 of 1428 bytes, in 20 to 35 ms: {shown}");
+        assert!(path.wants_train(Instant::ZERO).is_some());
         assert!(!path.has_train(Instant::ZERO) && !path.is_measured());
     }
 

@@ -7,6 +7,8 @@ use super::Queues;
 /// What is known of a path beside feedback.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Given {
+    /// The number of the feedback.
+    pub(crate) number: u16,
     /// So many bytes of IP and UDP stand before each datagram.
     pub(crate) header: u64,
     /// The least round trip, and the last one.

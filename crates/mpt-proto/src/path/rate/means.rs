@@ -37,31 +37,121 @@ impl Alone {
     }
 }
 
-/// The delays of a train's datagrams.
+/// So many of the feedbacks about a train may come in another order than they were sent.
+const KEPT: usize = 8;
+
+/// If a train takes so many times longer than may be by chance, what follows is close to what the path carries.
+const CLOSE: f64 = 3.0;
+
+/// A feedback tells of no more datagrams of a train.
+const MOST_TOLD: u32 = 1 << 10;
+
+/// What one feedback tells of a train.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Delays {
-    /// Those of the blocks so far relative to the mean of small ones, in sum, and of how many datagrams.
-    sum: i64,
+pub(super) struct Told {
+    /// Its number.
+    number: u16,
+    /// How many datagrams had arrived by the path.
+    received: u32,
+    /// The mean delay of those that had arrived since the feedback before it, and about how many these are.
+    mean: u32,
     count: u32,
 }
 
-impl Delays {
-    /// A block is about so many datagrams of the train.
-    pub(super) fn add(&mut self, block: &Block, count: u32, alone: Alone) {
+impl Told {
+    /// The feedback with this number, the delays of which are of about so many datagrams.
+    pub(super) fn new(number: u16, block: &Block, count: u32) -> Self {
         let mean = block.delay_min.wrapping_add(block.delay_mean);
-        self.sum += i64::from(after(mean, alone.mean)) * i64::from(count);
-        self.count = self.count.saturating_add(count);
+        Self { number, received: block.received, mean, count }
     }
 
-    /// The datagrams per second that the path carries at least, where delays exceed their least by so many microseconds on average;
-    /// `None` while they are too few.
-    pub(super) fn rate(&self, alone: Alone, spread: f64) -> Option<f64> {
-        let count = f64::from(self.count);
+    /// Of how many datagrams its delays are, where a feedback before it has that number, and so many had arrived by then.
+    fn count(&self, before: Option<(u16, u32)>) -> u32 {
+        let Some((number, received)) = before else { return self.count };
+        let since = self.received.wrapping_sub(received);
+        let follows = self.number.wrapping_sub(number) == 1;
+        if follows { since } else { self.count.min(since) }
+    }
+}
+
+/// The delays of a train's datagrams.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Delays {
+    /// Those of the feedbacks that are not kept any more relative to the mean of small ones, in sum, and of how many datagrams.
+    sum: i64,
+    count: u32,
+    /// The number of the last one of these, and how many datagrams had arrived by then.
+    before: Option<(u16, u32)>,
+    /// The ones after these in the order of their numbers, and how many they are.
+    told: ([Told; KEPT], u8),
+}
+
+impl Delays {
+    /// A feedback tells of the train. It may have been overtaken by others, and it may be a copy.
+    pub(super) fn add(&mut self, new: Told, alone: Alone) {
+        let is_older = |number: u16| number.wrapping_sub(new.number).cast_signed() >= 0;
+        if self.before.is_some_and(|(number, _)| is_older(number)) {
+            return;
+        }
+        let (told, kept) = &mut self.told;
+        let kept = usize::from(*kept);
+        let place = told[..kept].iter().position(|told| is_older(told.number)).unwrap_or(kept);
+        if told[..kept].get(place).is_some_and(|told| told.number == new.number) {
+            return;
+        }
+        if kept < KEPT {
+            told[place..=kept].rotate_right(1);
+            told[place] = new;
+            self.told.1 += 1;
+        } else if place > 0 {
+            let oldest = told[0];
+            told[..place].rotate_left(1);
+            told[place - 1] = new;
+            self.fold(oldest, alone);
+        } else {
+            self.fold(new, alone);
+        }
+    }
+
+    /// Counts what the feedback after those before tells.
+    fn fold(&mut self, told: Told, alone: Alone) {
+        let count = told.count(self.before).min(MOST_TOLD);
+        self.sum += i64::from(after(told.mean, alone.mean)) * i64::from(count);
+        self.count = self.count.saturating_add(count);
+        self.before = Some((told.number, told.received));
+    }
+
+    /// With those that are kept.
+    fn all(mut self, alone: Alone) -> Self {
+        let (told, kept) = self.told;
+        told[..usize::from(kept)].iter().for_each(|told| self.fold(*told, alone));
+        self
+    }
+
+    /// Of how many datagrams they are.
+    pub(super) fn count(&self, alone: Alone) -> u32 {
+        self.all(alone).count
+    }
+
+    /// What they show, where delays exceed their least by so many microseconds on average; `None` while they are too few.
+    pub(super) fn shown(&self, alone: Alone, spread: f64) -> Option<Shown> {
+        let Self { sum, count: told, .. } = self.all(alone);
+        let count = f64::from(told);
         // Both means are off by that much.
         let error = spread * (1.0 / count + 1.0 / f64::from(alone.count)).sqrt();
-        let longer = (self.sum as f64 / count).max(0.0) + error;
-        (self.count >= FEWEST).then(|| count / 2.0 * 1e6 / longer.max(1.0))
+        let longer = (sum as f64 / count).max(0.0);
+        let least = count / 2.0 * 1e6 / (longer + error).max(1.0);
+        (told >= FEWEST).then_some(Shown { least, is_close: error * CLOSE <= longer })
     }
+}
+
+/// What the delays of a train show.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shown {
+    /// The datagrams per second that the path carries at least.
+    pub(super) least: f64,
+    /// Whether it hardly carries more.
+    pub(super) is_close: bool,
 }
 
 #[cfg(test)]
@@ -75,13 +165,14 @@ mod tests {
         Alone::add(&mut alone, 30_000, 24);
         let alone = alone.unwrap();
         let mut delays = Delays::default();
-        for first in [0_u32, 16] {
+        for (number, first) in [(1, 0_u32), (2, 16)] {
             let mean = (0..16).map(|number| 30_000 + (first + number) * 500).sum::<u32>() / 16;
             let delay_min = 5_000_u32.wrapping_sub(40_000);
             let delay_mean = mean.wrapping_add_signed(off).wrapping_sub(delay_min);
-            delays.add(&Block { delay_min, delay_mean, ..Block::default() }, 16, alone);
+            let block = Block { delay_min, delay_mean, received: first + 16, ..Block::default() };
+            delays.add(Told::new(number, &block, 16), alone);
         }
-        delays.rate(alone, spread).unwrap()
+        delays.shown(alone, spread).unwrap().least
     }
 
     #[test]
@@ -96,6 +187,49 @@ mod tests {
             let rate = shown(10_000.0, off);
             assert!((1000.0..2100.0).contains(&rate), "{off}: {rate}");
         }
+    }
+
+    #[test]
+    fn a_slow_path_is_known_closely_though_its_delay_varies() {
+        // 32 datagrams take 190 ms of one path, and 2 ms of another one.
+        for (longer, is_close) in [(95_000, true), (1000, false)] {
+            let mut alone = None;
+            Alone::add(&mut alone, 30_000, 24);
+            let mut delays = Delays::default();
+            let block = Block { delay_min: 30_000 + longer, received: 32, ..Block::default() };
+            delays.add(Told::new(1, &block, 32), alone.unwrap());
+            assert_eq!(delays.shown(alone.unwrap(), 10_000.0).unwrap().is_close, is_close);
+        }
+    }
+
+    #[test]
+    fn feedback_that_was_overtaken_or_comes_twice_counts_once() {
+        let mut alone = None;
+        Alone::add(&mut alone, 30_000, 24);
+        let alone = alone.unwrap();
+        // Each tells of four datagrams, which take 1 ms longer than those before. Of what was overtaken the next one is not sure how much it tells.
+        let told = |number: u16| {
+            let received = 100 + u32::from(number) * 4;
+            let mean = 30_000 + u32::from(number) * 1000;
+            Told { number: number.wrapping_sub(3), received, mean, count: 1 }
+        };
+        let rate = |order: &[u16]| {
+            let mut delays = Delays::default();
+            order.iter().for_each(|number| delays.add(told(*number), alone));
+            (delays.count(alone), delays.shown(alone, 0.0).map(|shown| shown.least as u32))
+        };
+        let in_order: Vec<u16> = (0..20).collect();
+        let (count, known) = rate(&in_order);
+        assert_eq!((count, known), (77, Some(3_900)), "of the first one only one is known");
+        let with = |swap: &[(usize, usize)]| {
+            let mut order = in_order.clone();
+            swap.iter().for_each(|(one, other)| order.swap(*one, *other));
+            order.insert(9, 8);
+            rate(&order)
+        };
+        assert_eq!(with(&[(1, 2), (4, 8), (12, 19)]), (count, known));
+        assert_eq!(rate(&[0, 1, 3, 2]), (13, rate(&[0, 1, 2, 3]).1));
+        assert_eq!(rate(&[0, 1, 3]).0, 6, "one is lost");
     }
 
     #[test]

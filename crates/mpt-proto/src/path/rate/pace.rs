@@ -48,6 +48,8 @@ impl RateEstimator {
         }
         let gain = match self.stage {
             Stage::Open => 0.0,
+            // Trains have shown the least only, and what there is may be many times as much: it doubles each round trip, as slow start does.
+            Stage::Start if self.is_least() => 1.0,
             Stage::Start => {
                 let gain = START_QUEUE.as_secs_f64() / round_trip.as_secs_f64();
                 let most = if self.varies() { MOST_GAIN } else { 1.0 };
@@ -203,6 +205,19 @@ mod tests {
     fn pace(path: &mut RateEstimator, now: Instant, ahead: u64) -> f64 {
         path.set_pace(now, [20 * MS; 2], &Given { ahead: ahead * 2500, ..Given::default() });
         path.pace / path.rate
+    }
+
+    #[test]
+    fn a_path_that_starts_doubles_if_trains_have_shown_only_the_least() {
+        // Its delay varies by 20 ms, by 2 ms, and not at all; trains have shown 20 Mbit/s.
+        for (spread, gain) in [(20_000, 2.0), (2000, 1.5), (0, 2.0)] {
+            let (mut path, now) = path(0);
+            path.stage = Stage::Start;
+            (0..2).for_each(|_| path.spread.add(0, spread, 16));
+            path.trains.show(Some(2.5e6));
+            let got = pace(&mut path, now, 0);
+            assert!((got - gain).abs() < 0.01, "{spread}: {got}");
+        }
     }
 
     #[test]

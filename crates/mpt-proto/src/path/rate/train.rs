@@ -6,10 +6,16 @@
 
 use std::time::Duration;
 
-use super::means::{Alone, Delays};
-use super::points::{Point, after};
+use super::means::{Alone, Shown, Told};
+use super::points::Point;
 use crate::time::Instant;
 use crate::wire::extended::feedback::Block;
+
+use sent::{FEWEST, LONGEST_DATAGRAM, LONGEST_TRAIN, SHORTEST};
+
+pub(super) use sent::Train;
+
+mod sent;
 
 /// Trains of so many datagrams follow each other.
 const SIZES: [usize; 3] = [8, 16, 32];
@@ -17,26 +23,14 @@ const SIZES: [usize; 3] = [8, 16, 32];
 /// One where delays vary is of so many at the most, once another has shown that it takes no longer than [`LONGEST_TRAIN`].
 const MOST: usize = 64;
 
-/// The fewest datagrams that show something, and the shortest time in microseconds: a receiver that reads many at once
-/// sees no time between them.
-const FEWEST: u32 = 6;
-const SHORTEST: u32 = 500;
-
-/// Datagrams are hardly ever longer, where the peer does not say.
-const LONGEST_DATAGRAM: u64 = 1500;
-
-/// After two round trips and this time there is no feedback about it, and after so long in any case.
-const SPARE: Duration = Duration::from_millis(250);
-const LONGEST: Duration = Duration::from_secs(2);
-
-/// A long train that has shown nothing by then may take so much longer to leave a slow path.
-const DRAINS: Duration = Duration::from_secs(1);
+/// So long after all of a train has arrived feedback may come that was overtaken by others.
+const OVERTAKEN: Duration = Duration::from_millis(50);
 
 /// The share of what a train shows that a path starts with: a policer lets more pass for a moment than in the long run.
 const SEED: f64 = 0.5;
 
-/// A train takes no longer than so many seconds.
-const LONGEST_TRAIN: f64 = 0.03;
+/// What exceeds another rate by less is the same.
+const NEARLY: f64 = 1.1;
 
 /// How long after the last of a series another train may follow.
 const TRAINS: Duration = Duration::from_secs(10);
@@ -82,8 +76,8 @@ impl Trains {
         // Where delays vary, fewer show too little; and more are a load before the first ones have shown something.
         let nth = if varies { SIZES.len() - 1 } else { self.count.into() };
         let may_drain = varies && !self.is_of_means;
-        let is_gone = |train: &Train| train.is_lost(now) && !(may_drain && train.drains(now));
-        let is_free = self.on_way.as_deref().is_none_or(is_gone);
+        let drains = |train: &Train| train.over.is_none() && may_drain && train.drains(now);
+        let is_free = !self.is_awaited(now) && !self.on_way.as_deref().is_some_and(drains);
         // The longer one is the more it shows there.
         let size = match varies && self.is_of_means {
             true => MOST,
@@ -92,21 +86,38 @@ impl Trains {
         // No longer than others may have to wait for it.
         let shown = self.shown.filter(|_| !varies || self.is_of_means);
         let most = shown.map_or(usize::MAX, |rate| (rate * LONGEST_TRAIN / 1500.0) as usize);
+        // Of one that something came behind the path may have been faster.
+        let most = if self.is_exact { most } else { most.max(SIZES[0]) };
         let size = Some(size.min(most)).filter(|size| *size >= SIZES[0]);
         size.filter(|_| is_free && now >= self.next_at)
     }
 
     /// Whether one is on its way: nothing else is to go with it.
     pub(super) fn is_on_way(&self, now: Instant) -> bool {
-        self.on_way.as_ref().is_some_and(|train| !train.is_lost(now))
+        self.on_way.as_ref().is_some_and(|train| train.over.is_none() && !train.is_lost(now))
+    }
+
+    /// Whether one is on its way, or what feedback tells of it.
+    pub(super) fn is_awaited(&self, now: Instant) -> bool {
+        self.on_way.as_ref().is_some_and(|train| match train.over {
+            Some(over) => now < over + OVERTAKEN && !self.is_told(train),
+            None => !train.is_lost(now),
+        })
+    }
+
+    /// Whether feedback has told of all of a train.
+    fn is_told(&self, train: &Train) -> bool {
+        self.alone.is_none_or(|alone| train.delays.count(alone) >= train.count())
     }
 
     /// A train is sent.
-    pub(super) fn on_sent(&mut self, now: Instant, train: Train) {
+    pub(super) fn on_sent(&mut self, now: Instant, mut train: Train) {
         if usize::from(self.count) >= SIZES.len() && self.is_of_means {
             // What the path carried at the time of the series before it may not carry any more.
             (self.shown, self.is_of_means) = (None, false);
         }
+        let before = self.shown.filter(|_| self.is_of_means);
+        train.before = before.map(|shown| (shown, self.is_shown_well));
         self.on_way = Some(Box::new(train));
         self.count = self.count.saturating_add(1);
         self.next_at =
@@ -115,41 +126,66 @@ impl Trains {
 
     /// Whether feedback is about the train that is on its way.
     pub(super) fn is_in(&self, block: &Block) -> bool {
-        self.on_way.as_ref().is_some_and(|train| train.is_in(block))
+        self.on_way.as_ref().is_some_and(|train| train.over.is_none() && train.is_in(block))
     }
 
-    /// Feedback about it, the delays of which are of so many datagrams, and what the one before said. Delays exceed their least by `spread`
-    /// microseconds on average, if they vary.
+    /// Feedback about it that came at that time, the delays of which are of about so many datagrams, and what the one before said.
     pub(super) fn on_block(
         &mut self,
+        now: Instant,
         block: &Block,
         meant: u32,
         before: Option<&Point>,
-        header: u64,
-        spread: Option<f64>,
+        about: About,
     ) {
         if let (Some(train), Some(alone)) = (&mut self.on_way, self.alone) {
-            train.delays.add(block, meant.min(train.count()), alone);
+            train.delays.add(Told::new(about.number, block, meant.min(train.count())), alone);
         }
+        let About { header, spread, .. } = about;
         let arrived = self.on_way.as_mut().and_then(|train| train.on_block(block, before, header));
-        if let (Some(spread), Some(alone), Some(train)) = (spread, self.alone, &self.on_way) {
-            if let Some(least) = train.delays.rate(alone, spread) {
-                // Of the trains of a series the one counts that shows most: each shows the least that it may be.
-                let before = self.shown.filter(|_| self.is_of_means).unwrap_or(0.0);
-                self.shown = Some(before.max(least * (train.len() + header) as f64));
-                (self.is_of_means, self.is_exact, self.is_shown_well) = (true, true, false);
-            }
-            self.on_way = self.on_way.take().filter(|_| arrived.is_none());
+        if let (Some(_), Some(_), Some(train)) = (spread, self.alone, &mut self.on_way) {
+            train.over = arrived.map(|_| now);
+            self.show_least(about);
         } else if let Some(arrived) = arrived {
             let train = self.on_way.take();
             let is_exact = train.as_ref().is_some_and(|train| train.last == block.highest);
-            // What has come behind it makes it seem longer.
-            if is_exact || arrived > self.shown {
+            // What has come behind it makes it seem longer, so it shows no more than the least.
+            let known = self.known().map(|known| known * NEARLY);
+            if is_exact || arrived > self.shown && arrived > known {
                 (self.is_exact, self.is_of_means) = (is_exact, false);
-                self.is_shown_well = train.is_some_and(|train| train.is_long());
+                self.is_shown_well = train
+                    .is_some_and(|train| train.is_long() || is_exact && train.takes_long(arrived));
                 self.shown = arrived.or(self.shown);
             }
         }
+    }
+
+    /// Feedback that another one has overtaken, which may be about the train that was sent last.
+    pub(super) fn on_overtaken(&mut self, block: &Block, about: About) {
+        let of_last = self.on_way.as_mut().filter(|train| train.has(block.highest));
+        if let (Some(train), Some(alone)) = (of_last, self.alone) {
+            let after_first = u64::from(block.bytes_after_first) / train.len().max(1);
+            let count = train.count().min(after_first as u32 + 1);
+            train.delays.add(Told::new(about.number, block, count), alone);
+            self.show_least(about);
+        }
+    }
+
+    /// The train shows by its delays what the path carries at the least, if they vary.
+    fn show_least(&mut self, About { header, spread, .. }: About) {
+        let (Some(spread), Some(alone), Some(train)) = (spread, self.alone, &self.on_way) else {
+            return;
+        };
+        let Some(Shown { least, is_close }) = train.delays.shown(alone, spread) else { return };
+        let new = (least * (train.len() + header) as f64, is_close);
+        // Of the trains of a series the one counts that shows most, as each shows the least that it may be, unless one shows it closely.
+        let counts = |(least, was_close): &(f64, bool)| match *was_close == is_close {
+            true => *least > new.0,
+            false => *was_close,
+        };
+        let (shown, is_close) = train.before.filter(counts).unwrap_or(new);
+        self.shown = Some(shown);
+        (self.is_of_means, self.is_exact, self.is_shown_well) = (true, true, is_close);
     }
 
     /// Feedback about data, and what the one before said.
@@ -185,123 +221,22 @@ impl Trains {
         self.shown.unwrap_or(0.0) * if self.is_of_means { 1.0 } else { SEED }
     }
 
-    /// Beyond what the path is not to go quickly.
-    pub(super) fn limit(&self) -> Option<f64> {
-        self.shown.filter(|_| self.is_shown_well)
+    /// Beyond what the path is not to go quickly, as it hardly carries more. Where its delay `varies`, how far apart datagrams arrive does not
+    /// show that.
+    pub(super) fn limit(&self, varies: bool) -> Option<f64> {
+        self.shown.filter(|_| self.is_shown_well && (self.is_of_means || !varies))
     }
 }
 
-/// A train on its way.
+/// What is known of feedback about a train beside its block.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Train {
-    /// From when on no feedback will be about it any more.
-    lost_at: Instant,
-    /// Its first and last path sequence.
-    from: u32,
-    last: u32,
-    /// Bytes of UDP payload.
-    bytes: u64,
-    first: Option<First>,
-    delays: Delays,
-}
-
-/// The first feedback about it.
-#[derive(Clone, Copy, Debug)]
-struct First {
-    /// When the first datagram arrived.
-    arrived: u32,
-    /// What had arrived until then, this one included.
-    packets: u32,
-    bytes: u64,
-}
-
-impl Train {
-    /// A train of so many datagrams with so many bytes of UDP payload, sent from this path sequence on, on a path with this round trip.
-    pub(super) fn new(
-        now: Instant,
-        from: u32,
-        count: u32,
-        bytes: u64,
-        round_trip: Duration,
-    ) -> Self {
-        let lost_at = now + (round_trip * 2 + SPARE).min(LONGEST);
-        Self {
-            lost_at,
-            from,
-            last: from.wrapping_add(count - 1),
-            bytes,
-            first: None,
-            delays: Delays::default(),
-        }
-    }
-
-    /// Whether no feedback will be about it any more.
-    fn is_lost(&self, now: Instant) -> bool {
-        now >= self.lost_at
-    }
-
-    /// Whether it may still stand in the queue of a slow path, having shown nothing.
-    fn drains(&self, now: Instant) -> bool {
-        self.is_long() && now < self.lost_at + DRAINS
-    }
-
-    /// Bytes of UDP payload of a datagram.
-    fn len(&self) -> u64 {
-        self.bytes / u64::from(self.count())
-    }
-
-    fn count(&self) -> u32 {
-        after(self.last, self.from).unsigned_abs() + 1
-    }
-
-    /// Whether it takes long enough to be measured well.
-    fn is_long(&self) -> bool {
-        after(self.last, self.from) >= 15
-    }
-
-    /// Whether feedback is about it.
-    fn is_in(&self, block: &Block) -> bool {
-        after(block.highest, self.from) >= 0
-    }
-
-    /// Feedback about it, and what the one before said. `Some` if all of the train is reported: the rate at which
-    /// it arrived in bytes of IP packets per second, if that shows; `header` bytes of IP and UDP stand before each
-    /// datagram.
-    fn on_block(
-        &mut self,
-        block: &Block,
-        before: Option<&Point>,
-        header: u64,
-    ) -> Option<Option<f64>> {
-        let first = *self.first.get_or_insert(First {
-            arrived: block.first_arrived,
-            packets: before.map_or(0, |before| before.packets).wrapping_add(1),
-            bytes: block.received_bytes.saturating_sub(block.bytes_after_first.into()),
-        });
-        if after(block.highest, self.last) < 0 {
-            return None;
-        }
-        let payload = block.received_bytes.saturating_sub(first.bytes);
-        // Where delays vary the last one is not the last to arrive. What the rest took shows in feedback to come, unless that was overtaken
-        // or the rest is lost.
-        let is_settled = after(block.resolved, self.last) > 0;
-        if block.highest == self.last && payload + LONGEST_DATAGRAM < self.bytes && !is_settled {
-            return None;
-        }
-        // What had arrived long before it is reported with it, but is not among the bytes after the first.
-        let packets =
-            block.received.wrapping_sub(first.packets).min(block.highest.wrapping_sub(self.from));
-        let micros = block.highest_arrived.wrapping_sub(first.arrived);
-        if packets.wrapping_add(1) < FEWEST || !(SHORTEST..1 << 31).contains(&micros) {
-            return Some(None);
-        }
-        // More than the train itself: it does not show how long before it the rest came.
-        if payload >= self.bytes && block.highest == self.last {
-            return Some(None);
-        }
-        let bytes = payload + u64::from(packets) * header;
-        Some(Some(bytes as f64 * 1e6 / f64::from(micros)))
-    }
+pub(super) struct About {
+    /// Its number.
+    pub(super) number: u16,
+    /// So many bytes of IP and UDP stand before each datagram.
+    pub(super) header: u64,
+    /// By how many microseconds delays exceed their least on average, if they vary.
+    pub(super) spread: Option<f64>,
 }
 
 /// The rate in bytes of IP packets per second at which arrived what feedback is about, if that shows; `before` is what the

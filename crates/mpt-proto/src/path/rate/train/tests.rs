@@ -1,3 +1,4 @@
+use super::sent::DRAINS;
 use super::*;
 
 /// Feedback after so many datagrams of 1000 bytes, one each 160 us from the fifth on.
@@ -15,6 +16,10 @@ fn block(highest: u32, first: u32) -> Block {
 
 fn train(from: u32, count: u32, bytes: u64) -> Train {
     Train::new(Instant::ZERO, from, count, bytes, Duration::from_millis(50))
+}
+
+fn about(number: u16, spread: Option<f64>) -> About {
+    About { number, header: 28, spread }
 }
 
 fn point(highest: u32) -> Point {
@@ -43,7 +48,7 @@ fn what_arrives_behind_a_train_does_not_make_it_seem_slower() {
         let late = if highest == 25 { 10_000 } else { 0 };
         let told = block(highest, 5);
         let told = Block { highest_arrived: told.highest_arrived + late, ..told };
-        trains.on_block(&told, 0, Some(&point(4)), 28, None);
+        trains.on_block(Instant::ZERO, &told, 0, Some(&point(4)), about(1, None));
         let shown = trains.shown.unwrap();
         assert_eq!(shown < 6.9e6, highest == 20, "{shown}");
         assert!(trains.next(Instant::ZERO, false).is_some(), "it is told about");
@@ -56,7 +61,7 @@ fn what_had_arrived_long_before_a_train_does_not_make_it_seem_faster() {
     trains.on_sent(Instant::ZERO, train(6, 8, 8000));
     // Three path statuses had arrived before it, and nothing was reported since.
     let told = block(13, 6);
-    trains.on_block(&told, 0, Some(&point(2)), 28, None);
+    trains.on_block(Instant::ZERO, &told, 0, Some(&point(2)), about(1, None));
     assert!((trains.known().unwrap() / 6_425_000.0 - 1.0).abs() < 0.001, "{:?}", trains.known());
 }
 
@@ -67,10 +72,10 @@ fn data_that_is_reported_with_a_train_does_not_make_it_seem_slow() {
     // Five datagrams had come 30 ms before the train.
     let told = block(17, 5);
     let told = Block { first_arrived: told.first_arrived.wrapping_sub(30_000), ..told };
-    trains.on_block(&told, 0, Some(&point(4)), 28, None);
+    trains.on_block(Instant::ZERO, &told, 0, Some(&point(4)), about(1, None));
     assert_eq!(trains.shown, None);
     trains.on_sent(Instant::ZERO, train(18, 16, 16_000));
-    trains.on_block(&block(33, 18), 0, Some(&point(17)), 28, None);
+    trains.on_block(Instant::ZERO, &block(33, 18), 0, Some(&point(17)), about(2, None));
     assert!(trains.known().is_some_and(|rate| (rate / 6_425_000.0 - 1.0).abs() < 0.001));
 }
 
@@ -119,10 +124,14 @@ fn where_delays_vary_a_train_shows_by_its_mean_delay_what_the_path_carries() {
     trains.on_sent(Instant::ZERO, train(5, 32, 32_000));
     // They leave 500 us apart, and one is lost.
     let told = Block { delay_min: 30_000, delay_mean: 17_750, ..block(35, 5) };
-    trains.on_block(&told, 31, Some(&point(4)), 28, Some(1000.0));
+    trains.on_block(Instant::ZERO, &told, 31, Some(&point(4)), about(1, Some(1000.0)));
     let share = trains.known().unwrap() / 2_056_000.0;
     assert!((0.9..1.1).contains(&share), "1028 bytes each 500 us: {share}");
-    assert_eq!(trains.limit(), None, "it may carry more");
+    assert_eq!(
+        trains.limit(true),
+        trains.known(),
+        "a standard deviation of 250 us is little beside 7750"
+    );
     assert_eq!(trains.burst(), None, "it is of means");
 }
 
@@ -130,7 +139,8 @@ fn where_delays_vary_a_train_shows_by_its_mean_delay_what_the_path_carries() {
 fn where_delays_vary_a_train_is_as_long_as_its_path_is_known_to_stand() {
     let next = |mbps: f64| {
         let shown = Some(mbps * 1e6 / 8.0);
-        Trains { shown, is_of_means: true, ..Trains::default() }.next(Instant::ZERO, true)
+        let trains = Trains { shown, is_exact: true, is_of_means: true, ..Trains::default() };
+        trains.next(Instant::ZERO, true)
     };
     assert_eq!([200.0, 20.0, 2.0].map(next), [Some(MOST), Some(50), None], "30 ms");
 }
@@ -156,9 +166,54 @@ fn a_train_is_over_when_all_of_it_has_come_or_is_lost() {
         let mut trains = Trains::default();
         Alone::add(&mut trains.alone, 40_000, 64);
         trains.on_sent(Instant::ZERO, train(5, 16, 16_000));
-        trains.on_block(&part, 7, Some(&point(4)), 28, spread);
+        trains.on_block(Instant::ZERO, &part, 7, Some(&point(4)), about(1, spread));
         assert!(trains.is_on_way(Instant::ZERO));
-        trains.on_block(&Block { resolved, ..rest }, 7, Some(&point(20)), 28, spread);
+        let rest = Block { resolved, ..rest };
+        trains.on_block(Instant::ZERO, &rest, 7, Some(&point(20)), about(2, spread));
         assert_eq!(trains.is_on_way(Instant::ZERO), resolved == 0, "two are missing");
+    } // What it tells may have been overtaken, but not for long.
+    let mut trains = Trains::default();
+    Alone::add(&mut trains.alone, 40_000, 64);
+    trains.on_sent(Instant::ZERO, train(5, 16, 16_000));
+    let all = Block { received: 21, received_bytes: 21_000, resolved: 21, ..part };
+    trains.on_block(Instant::ZERO, &all, 1, Some(&point(4)), about(1, Some(1000.0)));
+    let next = |after| trains.next(Instant::ZERO + after, true).is_some();
+    assert_eq!([OVERTAKEN - Duration::from_millis(1), OVERTAKEN].map(next), [false, true]);
+}
+
+#[test]
+fn what_something_came_behind_shows_the_least_and_not_all() {
+    // Something comes 10 ms after each train but the first one, or after that as well.
+    for (first, known, next) in [(13, true, 16), (14, false, 8)] {
+        let mut trains = Trains::default();
+        trains.on_sent(Instant::ZERO, train(6, 8, 8000));
+        let told = block(first, 6);
+        let late = (first - 13) * 50_000;
+        let told = Block { highest_arrived: told.highest_arrived + late, ..told };
+        trains.on_block(Instant::ZERO, &told, 8, Some(&point(5)), about(1, None));
+        assert_eq!(trains.known().is_some(), known, "{:?}", trains.shown);
+        assert_eq!(trains.limit(false), None, "it is short, or the path may carry more");
+        assert_eq!(trains.next(Instant::ZERO, false), Some(next));
+        // It is as fast as was known, by chance a little faster.
+        trains.on_sent(Instant::ZERO, train(20, 8, 8000));
+        let told = block(28, 20);
+        let told = Block { highest_arrived: told.highest_arrived - 30, ..told };
+        trains.on_block(Instant::ZERO, &told, 9, Some(&point(19)), about(2, None));
+        assert_eq!(trains.known().is_some(), known, "{:?}", trains.shown);
     }
+}
+
+#[test]
+fn the_whole_of_a_train_counts_and_not_a_part_of_it() {
+    let mut trains = Trains::default();
+    Alone::add(&mut trains.alone, 40_000, 64);
+    trains.on_sent(Instant::ZERO, train(5, 32, 32_000));
+    // By chance the first half took no longer than single ones.
+    for (number, highest, longer) in [(1, 20, 0), (2, 36, 60_000)] {
+        let told = Block { delay_min: 40_000 + longer, ..block(highest, highest - 15) };
+        let before = point(highest - 16);
+        trains.on_block(Instant::ZERO, &told, 16, Some(&before), about(number, Some(8000.0)));
+    }
+    let shown = trains.shown.unwrap() / 1028.0;
+    assert!((450.0..550.0).contains(&shown), "16 in 30 ms: {shown}");
 }
