@@ -140,17 +140,19 @@ impl Delays {
         // Both means are off by that much.
         let error = spread * (1.0 / count + 1.0 / f64::from(alone.count)).sqrt();
         let longer = (sum as f64 / count).max(0.0);
-        let least = count / 2.0 * 1e6 / (longer + error).max(1.0);
-        (told >= FEWEST).then_some(Shown { least, is_close: error * CLOSE <= longer })
+        let is_close = error * CLOSE <= longer;
+        let at_most = if is_close { longer } else { longer + error };
+        let rate = count / 2.0 * 1e6 / at_most.max(1.0);
+        (told >= FEWEST).then_some(Shown { rate, is_close })
     }
 }
 
 /// What the delays of a train show.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shown {
-    /// The datagrams per second that the path carries at least.
-    pub(super) least: f64,
-    /// Whether it hardly carries more.
+    /// The datagrams per second that the path carries, at least.
+    pub(super) rate: f64,
+    /// Whether that is close to what it carries.
     pub(super) is_close: bool,
 }
 
@@ -172,7 +174,7 @@ mod tests {
             let block = Block { delay_min, delay_mean, received: first + 16, ..Block::default() };
             delays.add(Told::new(number, &block, 16), alone);
         }
-        delays.shown(alone, spread).unwrap().least
+        delays.shown(alone, spread).unwrap().rate
     }
 
     #[test]
@@ -216,7 +218,7 @@ mod tests {
         let rate = |order: &[u16]| {
             let mut delays = Delays::default();
             order.iter().for_each(|number| delays.add(told(*number), alone));
-            (delays.count(alone), delays.shown(alone, 0.0).map(|shown| shown.least as u32))
+            (delays.count(alone), delays.shown(alone, 0.0).map(|shown| shown.rate as u32))
         };
         let in_order: Vec<u16> = (0..20).collect();
         let (count, known) = rate(&in_order);

@@ -176,11 +176,11 @@ impl Trains {
         let (Some(spread), Some(alone), Some(train)) = (spread, self.alone, &self.on_way) else {
             return;
         };
-        let Some(Shown { least, is_close }) = train.delays.shown(alone, spread) else { return };
-        let new = (least * (train.len() + header) as f64, is_close);
+        let Some(Shown { rate, is_close }) = train.delays.shown(alone, spread) else { return };
+        let new = (rate * (train.len() + header) as f64, is_close);
         // Of the trains of a series the one counts that shows most, as each shows the least that it may be, unless one shows it closely.
-        let counts = |(least, was_close): &(f64, bool)| match *was_close == is_close {
-            true => *least > new.0,
+        let counts = |(before, was_close): &(f64, bool)| match *was_close == is_close {
+            true => *before > new.0,
             false => *was_close,
         };
         let (shown, is_close) = train.before.filter(counts).unwrap_or(new);
