@@ -126,13 +126,15 @@ impl ReceiveHalf {
             measured.last = sample;
             measured.delays.on_arrival(arrival.at, arrival.path, header.sent);
         }
-        let is_of_train = is_probe && arrival.len >= LONG;
-        measured.bytes += if is_of_train { ENOUGH } else { arrival.len as u64 };
+        measured.bytes += arrival.len as u64;
         if recorded != Recorded::InOrder {
             let known = recorder.has_untold_loss().then_some(now).or(recorder.expires_at());
             known.into_iter().for_each(|at| measured.tell_by(at.max(measured.told_at + AT_ONCE)));
         }
-        if header.kind == Kind::Data || is_probe {
+        if header.kind == Kind::Data {
+            measured.tell_after(now, LEAST);
+        } else if is_probe {
+            measured.bytes += if arrival.len >= LONG { ENOUGH } else { 0 };
             measured.tell_after(now, LEAST);
         }
         // Most packets come with others that were sent at the same time, and say no more.
