@@ -10,6 +10,9 @@
 //! and they have come again. A round trip is then rarely as short as the luck of the first packets makes it, so
 //! it is not half but all of that.
 //!
+//! A path that carries little compared with the best does not have all wait that long. There it is half of what a packet rarely
+//! takes longer, and no more than what the path adds is worth.
+//!
 //! If the paths that this leaves out carry most, half is not enough: until more waits for the fastest path than the
 //! difference of the delays nothing takes the others, and such a sender stops before. Then it is the whole difference,
 //! and all paths are as good from the first packet on.
@@ -35,6 +38,9 @@ const MOST_OF_BEST: Duration = Duration::from_millis(170);
 
 /// What comes in order takes so many times longer than by the fastest path as delays exceed their least on average.
 const WAITS: u32 = 5;
+
+/// Delays rarely exceed their least by more than so many times what they do on average.
+const RARELY: u32 = 3;
 
 /// What carries less than this share of the best path does not have all wait as long as it may take where its delays vary.
 const LITTLE: f64 = 0.25;
@@ -84,13 +90,15 @@ pub(super) fn early_delay(ways: &mut [Way], round_trip: Duration) -> Early {
     for way in ways.iter() {
         let Some(rate) = way.rate else { continue };
         carried += rate as f64;
+        let half = |usual| (round_trip + usual).div_f64(FILLS).saturating_sub(round_trip);
         // At their best is not how long packets take where delays vary.
-        let usual = way.skew + way.spread;
-        let half = (round_trip + usual).div_f64(FILLS).saturating_sub(round_trip);
-        let is_needed = reached < ENOUGH * most && half.max(way.skew) <= LONGEST;
+        let usual = half(way.skew + way.spread);
+        let is_needed = reached < ENOUGH * most && usual.max(way.skew) <= LONGEST;
         let longest = if reached < ENOUGH * rate as f64 { MOST_OF_BEST } else { MOST };
         let worth = WORTH_DELAY.mul_f64(rate as f64 / reached.max(1.0)).min(longest);
-        let is_worth_it = half <= worth && carried >= WORTH * reached;
+        let is_worth_it = usual <= worth && carried >= WORTH * reached;
+        // What comes in order takes longer yet.
+        let half = half(way.skew + way.spread * RARELY).min(worth).max(usual);
         let needs = if is_needed { half.max(way.skew) } else { half };
         let is_longer = half > early.delay;
         if is_longer && !is_needed && !is_worth_it {
@@ -145,7 +153,8 @@ mod tests {
         );
         assert_eq!(early(&[(300, 0, 0), (30, 16, 0)], 8), 5, "it adds a tenth");
         assert_eq!(early(&[(300, 0, 0), (10, 16, 0)], 8), 0, "it adds little");
-        assert_eq!(early(&[(300, 0, 0), (30, 11, 5)], 8), 5, "as long as it usually takes");
+        assert_eq!(early(&[(300, 0, 0), (30, 11, 5)], 8), 10, "half of what it rarely exceeds");
+        assert_eq!(early(&[(90, 0, 0), (10, 12, 20)], 16), 26, "more is not worth a tenth");
     }
 
     #[test]
@@ -191,7 +200,7 @@ mod tests {
         assert_eq!(early(&[(50, 0, 2), (50, 20, 4)], 20), 40);
         assert_eq!(early(&[(0, 0, 4), (0, 0, 12)], 20), 60, "whatever they carry");
         assert_eq!(early(&[(50, 0, 20), (50, 0, 0)], 20), 70, "no longer");
-        assert_eq!(early(&[(50, 0, 0), (10, 0, 20)], 20), 2, "it carries little");
+        assert_eq!(early(&[(50, 0, 0), (10, 0, 20)], 20), 24, "half of it, as it carries little");
         assert_eq!(early(&[(50, 0, 0), (0, 0, 20)], 20), 0, "it may carry little");
         assert_eq!(early(&[(50, 0, 0), (20, 0, 10)], 20), 50);
     }
