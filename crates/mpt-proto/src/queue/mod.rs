@@ -11,7 +11,6 @@ mod sparse;
 pub(crate) mod store;
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
 use crate::time::Instant;
 use crate::wire::segment::Segment;
@@ -21,7 +20,7 @@ use flows::Flows;
 pub(crate) use flows::Waiting;
 pub(crate) use services::{Service, Services};
 use sparse::Begins;
-pub(crate) use sparse::Volume;
+pub(crate) use sparse::{Early, Judged, Volume};
 use store::Place;
 
 /// What a flow may send in its turn, in bytes: a packet of Ethernet.
@@ -130,17 +129,17 @@ impl FlowQueues {
     }
 
     /// How much the flow with this hash sends, with its packet of `len` bytes. It is sparse only if nothing of it waits.
-    /// It is asked for each packet that may have to. Returns also whether it is a TCP connection that was seen from its
-    /// beginning on and takes the early delay, if `segment` says what of TCP the packet is; with its first one its service is told.
+    /// It is asked for each packet that may have to. `segment` says what of TCP the packet is; with the first one of a connection its
+    /// service is told.
     pub(crate) fn volume(
         &mut self,
         now: Instant,
         hash: u64,
         len: usize,
         segment: Option<Segment>,
-        early: Duration,
+        early: Early,
         service: Option<Service>,
-    ) -> (Volume, bool) {
+    ) -> Judged {
         let services = &mut self.services;
         let (_, flow) = self.flows.of(now, hash, services);
         let trip = self.times.round_trip;
@@ -150,6 +149,7 @@ impl FlowQueues {
         if volume == Volume::Bulk && flow.beginning.is_of(hash) {
             flow.beginning.on_judged(services, true);
         }
+        let is_over = volume != Volume::Sparse;
         let is_ack = matches!(segment, Some(Segment::Ack(_) | Segment::Report | Segment::Marked));
         let volume = match volume {
             // However many there are, none of them waits for others.
@@ -159,7 +159,7 @@ impl FlowQueues {
             Volume::Sparse if !flow.packets.is_empty() => Volume::Usual,
             Volume::Sparse | Volume::Usual | Volume::Early => volume,
         };
-        (volume, is_known)
+        Judged { volume, is_known, is_over }
     }
 
     /// A packet of the flow with this hash has to wait, `len` bytes long.

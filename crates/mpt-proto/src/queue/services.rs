@@ -66,8 +66,6 @@ impl Service {
 #[derive(Debug, Default)]
 pub(crate) struct Services {
     credits: Vec<u8>,
-    /// Whether all connections count as those that send much.
-    is_needed: bool,
 }
 
 impl Services {
@@ -76,18 +74,13 @@ impl Services {
         self.credits.capacity()
     }
 
-    /// Whether connections that send little are to take the early delay as well.
-    pub(crate) fn set_needed(&mut self, is_needed: bool) {
-        self.is_needed = is_needed;
-    }
-
-    /// Whether a connection that begins is likely to send much, or is to be taken for one.
+    /// Whether a connection that begins is likely to send much.
     pub(crate) fn sends_much(&mut self, Service { port, host }: Service) -> bool {
         if self.credits.is_empty() {
             self.credits = vec![0; LITTLE.len() + PORTS + HOSTS];
             self.credits[LITTLE.len()..][..PORTS].fill(MOST);
         }
-        self.is_needed || [port, host].into_iter().any(|at| self.credits[usize::from(at)] > 0)
+        [port, host].into_iter().any(|at| self.credits[usize::from(at)] > 0)
     }
 
     /// A connection has sent much, or has ended without that.
@@ -155,7 +148,5 @@ mod tests {
         assert!(!services.sends_much(service(2, 443)));
         (0..MUCH).for_each(|_| services.on_judged(service(1, 443), false));
         assert!(!services.sends_much(service(1, 443)));
-        services.set_needed(true);
-        assert!(services.sends_much(service(1, 443)));
     }
 }

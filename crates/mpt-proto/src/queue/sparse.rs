@@ -39,6 +39,16 @@ pub(crate) enum Volume {
     Bulk,
 }
 
+/// What a packet tells of its flow.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Judged {
+    pub(crate) volume: Volume,
+    /// Whether it is a TCP connection that was seen from its beginning on and takes the early delay.
+    pub(crate) is_known: bool,
+    /// Whether it sends more than it may without waiting.
+    pub(crate) is_over: bool,
+}
+
 /// What a flow has sent of what it may.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Allowance {
@@ -83,11 +93,21 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// It is no pause if that is not so many round trips: a flow whose window is used up waits for one, and for what stands in queues.
 const TRIPS: u32 = 3;
 
+/// What connections are to take from the first packet on; see `tx/early.rs`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Early {
+    /// The early delay. It is zero if the fastest paths suffice.
+    pub(crate) delay: Duration,
+    /// One that has begun with no less takes it, too: of its first round trip it keeps enough in flight.
+    pub(crate) enough: Duration,
+    /// Whether a sender that goes by its first round trip would get less without it than by the best path alone.
+    pub(crate) is_needed: bool,
+}
+
 /// What connections that begin meet.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Begins {
-    /// The early delay.
-    pub(super) early: Duration,
+    pub(super) early: Early,
     /// The round trip.
     pub(super) trip: Duration,
     /// Whether the flow is bulk.
@@ -107,9 +127,9 @@ pub(super) struct Beginning {
 
 impl Beginning {
     /// The flow with this hash sends a packet, of which this is known if it is one of TCP. Returns whether it belongs to a
-    /// connection that begins and takes the early delay, and is not an acknowledgement only. Where connections that begin have an early
-    /// delay, one that began with less than half of it does not: its sender knows a shorter round trip, and keeps less in flight.
-    /// Nor does one of a service that seldom sends much.
+    /// connection that begins and takes the early delay, and is not an acknowledgement only. One that began with less than is enough for
+    /// the present one does not: its sender knows a shorter round trip, and keeps less in flight.
+    /// Nor does one of a service that seldom sends much, unless that is needed.
     pub(super) fn on_packet(
         &mut self,
         now: Instant,
@@ -124,7 +144,8 @@ impl Beginning {
             Some(Segment::Syn) if !self.is_of(hash) || now.since(self.last) >= BEGINNING => {
                 self.on_judged(services, false);
                 let takes = service.is_none_or(|service| services.sends_much(service));
-                self.early = takes.then_some(early.as_millis() as u16);
+                let takes = takes || early.is_needed;
+                self.early = takes.then_some(early.delay.as_millis() as u16);
                 (self.connection, self.last) = (Some((hash, now)), now);
                 self.service = service;
             }
@@ -146,7 +167,7 @@ impl Beginning {
             }
             Some(Segment::Ack(_) | Segment::Report | Segment::Marked) | None => return false,
         }
-        let is_taken = |taken: u16| early.as_millis() <= u128::from(taken) * 2;
+        let is_taken = |taken: u16| early.enough.as_millis() <= u128::from(taken);
         self.connection.is_some() && self.early.is_some_and(is_taken)
     }
 
@@ -169,6 +190,12 @@ mod tests {
 
     use super::*;
     use crate::wire::flow::{Flow, Ports};
+
+    /// An early delay of so many milliseconds, of which half is enough.
+    fn early(delay: u64) -> Early {
+        let delay = Duration::from_millis(delay);
+        Early { delay, enough: delay / 2, is_needed: false }
+    }
 
     /// How many of the packets that a flow sends in 10 s are within its allowance.
     fn share(len: usize, interval: Duration) -> f64 {
@@ -216,7 +243,7 @@ mod tests {
             let (mut beginning, mut services) = (Beginning::default(), Services::default());
             let mut allowance = Allowance::default();
             let mut on = |millis, segment| {
-                let begins = Begins { early: Duration::from_millis(75), trip, ..Begins::default() };
+                let begins = Begins { early: early(75), trip, ..Begins::default() };
                 let segment = Some(segment);
                 beginning.on_packet(at(millis), 7, segment, begins, None, &mut services)
             };
@@ -267,16 +294,15 @@ mod tests {
     }
 
     #[test]
-    fn a_tcp_connection_that_began_with_less_than_half_of_the_early_delay_does_not_take_it() {
+    fn a_tcp_connection_that_began_with_less_than_is_enough_for_the_early_delay_does_not_take_it() {
         let now = Instant::ZERO + Duration::from_secs(5);
-        let ms = Duration::from_millis;
         for (first, later, takes) in
             [(0, 0, true), (0, 50, false), (20, 50, false), (25, 50, true), (50, 0, true)]
         {
             let mut beginning = Beginning::default();
             let mut services = Services::default();
-            let mut on = |segment, early| {
-                let begins = Begins { early: ms(early), ..Begins::default() };
+            let mut on = |segment, delay| {
+                let begins = Begins { early: early(delay), ..Begins::default() };
                 beginning.on_packet(now, 7, Some(segment), begins, None, &mut services)
             };
             assert!(on(Segment::Syn, first));
@@ -302,7 +328,7 @@ mod tests {
             let (mut beginning, mut services) = (Beginning::default(), Services::default());
             assert!(services.sends_much(service.unwrap()));
             for &(millis, hash, segment) in begin.iter().chain(rest) {
-                let begins = Begins { early: Duration::from_millis(50), ..Begins::default() };
+                let begins = Begins { early: early(50), ..Begins::default() };
                 let segment = Some(segment);
                 beginning.on_packet(at(millis), hash, segment, begins, service, &mut services);
             }

@@ -20,6 +20,7 @@
 use std::time::Duration;
 
 use crate::id::PathId;
+use crate::queue::Early;
 
 /// A window of two round trips is taken to fill so much of them: some of it is needed for what waits in queues.
 const FILLS: f64 = 1.8;
@@ -71,26 +72,18 @@ fn wait(ways: &[Way], most: f64) -> Duration {
     slow.map(|way| way.skew + way.spread * WAITS).max().unwrap_or_default().min(LONGEST)
 }
 
-/// What follows from some paths.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Early {
-    /// The early delay. It is zero if the fastest paths suffice.
-    pub(super) delay: Duration,
-    /// Whether a sender that goes by its first round trip would get less without it than by the best path alone.
-    pub(super) is_needed: bool,
-}
-
 /// The early delay over some paths, the fastest of which has this round trip.
 pub(super) fn early_delay(ways: &mut [Way], round_trip: Duration) -> Early {
     ways.sort_by_key(|way| (way.skew, way.path));
     let most = ways.iter().filter_map(|way| way.rate).max().unwrap_or_default() as f64;
     let [mut carried, mut reached] = [0.0; 2];
+    // How much longer a round trip has to be, so that a window of two of them fills one that takes so much longer.
+    let half = |longer| (round_trip + longer).div_f64(FILLS).saturating_sub(round_trip);
     let mut early = Early::default();
     let fastest = ways.first().map(|way| way.path);
     for way in ways.iter() {
         let Some(rate) = way.rate else { continue };
         carried += rate as f64;
-        let half = |usual| (round_trip + usual).div_f64(FILLS).saturating_sub(round_trip);
         // At their best is not how long packets take where delays vary.
         let usual = half(way.skew + way.spread);
         let is_needed = reached < ENOUGH * most && usual.max(way.skew) <= LONGEST;
@@ -108,10 +101,12 @@ pub(super) fn early_delay(ways: &mut [Way], round_trip: Duration) -> Early {
         if is_longer {
             // By the fastest path alone the first round trip is as much a matter of luck.
             let is_needed = is_needed && Some(way.path) != fastest;
-            early = Early { delay: needs, is_needed: early.is_needed | is_needed };
+            early.delay = needs;
+            early.is_needed |= is_needed;
         }
     }
-    Early { delay: early.delay.max(wait(ways, most)), ..early }
+    let delay = early.delay.max(wait(ways, most));
+    Early { delay, enough: half(delay), ..early }
 }
 
 #[cfg(test)]
@@ -192,6 +187,21 @@ mod tests {
             !is_needed([50, 50], 0, 30),
             "the first round trip is luck by the best path alone as well"
         );
+    }
+
+    #[test]
+    fn what_began_with_a_round_trip_of_which_two_fill_the_present_one_takes_it() {
+        let way = |path, mbps: u64, skew| {
+            let (skew, spread) = (Duration::from_millis(skew), Duration::ZERO);
+            Way { path: PathId(path), rate: Some(mbps * 125_000), skew, spread }
+        };
+        let enough = |round_trip| {
+            let early =
+                early_delay(&mut [way(0, 5, 0), way(1, 50, 36)], Duration::from_millis(round_trip));
+            assert_eq!(early.delay.as_millis(), 36);
+            early.enough.as_millis()
+        };
+        assert_eq!([enough(0), enough(18), enough(36)], [20, 12, 4]);
     }
 
     #[test]

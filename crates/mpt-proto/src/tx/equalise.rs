@@ -22,7 +22,7 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use crate::queue::Volume;
+use crate::queue::{Early, Judged, Volume};
 use crate::time::Instant;
 
 /// Paths whose delays differ by less are not worth it.
@@ -33,6 +33,9 @@ const LEFT: Duration = Duration::from_millis(3);
 
 /// Without a bulk flow for so long all ends.
 const FORGOTTEN: Duration = Duration::from_secs(3);
+
+/// A connection that begins and has sent nothing for so long has either become a bulk flow or will not.
+const YOUNG: Duration = Duration::from_secs(1);
 
 /// How much longer than the mean delay of the slowest path it can become: what that delay varies by.
 const SPARE: Duration = Duration::from_millis(2);
@@ -72,11 +75,12 @@ pub(super) fn shrunk(delay: Duration) -> Duration {
 pub(super) struct Equalise {
     delay: Duration,
     /// What it is from the first packet of a connection on.
-    early: Duration,
+    early: Early,
     /// Whether there was one since the last time without bulk flows.
     is_used: bool,
-    /// When a bulk flow last sent.
+    /// When a bulk flow last sent, and a connection that takes the early delay and sends much.
     bulk_at: Instant,
+    young_at: Instant,
     /// The bytes of IP packets sent by all paths.
     sent: u64,
     /// The present trial: when it began, the bytes sent before, the least queue of the fastest path since, and whether
@@ -145,27 +149,27 @@ impl Equalise {
     }
 
     /// That of connections that begin.
-    pub(super) fn early(&self) -> Duration {
+    pub(super) fn early(&self) -> Early {
         self.early
     }
 
     /// Whether connections that begin have one.
     pub(super) fn is_early(&self) -> bool {
-        !self.early.is_zero()
+        !self.early.delay.is_zero()
     }
 
     /// What it is from the first packet of a connection on. Returns whether the peer is to be told of another delay.
     ///
-    /// It does not change while there is a bulk flow: that takes the shorter round trip for its least one at once, and keeps
-    /// less in flight, or does not know of the longer one for ten seconds and keeps too little.
-    /// Unless it is needed no more, as there are not several paths.
-    pub(super) fn set_early(&mut self, now: Instant, early: Duration, is_needed: bool) -> bool {
-        if is_needed && self.has_bulk(now) {
+    /// It does not change while there is a bulk flow, or one that may become one: that takes the shorter round trip for its least
+    /// one at once, and keeps less in flight, or does not know of the longer one for ten seconds and keeps too little.
+    /// Unless there are not several paths any more.
+    pub(super) fn set_early(&mut self, now: Instant, early: Early, has_several: bool) -> bool {
+        if has_several && (self.has_bulk(now) || self.has_young(now)) {
             return false;
         }
         let before = self.delay;
-        if early > self.early || self.delay == self.early {
-            self.delay = early;
+        if early.delay > self.early.delay || self.delay == self.early.delay {
+            self.delay = early.delay;
         }
         self.early = early;
         self.delay != before
@@ -176,10 +180,12 @@ impl Equalise {
         NonZeroU32::new(u32::try_from(self.delay.as_micros()).unwrap_or(u32::MAX))
     }
 
-    /// A packet of a flow of this volume is sent, or waits.
-    pub(super) fn on_packet(&mut self, now: Instant, volume: Volume) {
-        if volume == Volume::Bulk {
-            self.bulk_at = now;
+    /// A packet of a flow is sent, or waits.
+    pub(super) fn on_packet(&mut self, now: Instant, Judged { volume, is_over, .. }: Judged) {
+        match volume {
+            Volume::Bulk => self.bulk_at = now,
+            Volume::Early if is_over => self.young_at = now,
+            Volume::Early | Volume::Usual | Volume::Sparse => {}
         }
     }
 
@@ -194,10 +200,10 @@ impl Equalise {
         let [reached, less] = reached.map(|rate| rate as f64);
         let before = self.delay;
         if !self.has_bulk(now) || skew < LEAST_SKEW {
-            let Self { bulk_at, sent, early, .. } = *self;
-            let delay = early;
-            *self =
-                Self { bulk_at, sent, delay, early, began: now, before: sent, ..Self::default() };
+            let Self { bulk_at, young_at, sent, early, .. } = *self;
+            let delay = early.delay;
+            let began = Self { bulk_at, young_at, sent, early, began: now, ..Self::default() };
+            *self = Self { delay, before: sent, ..began };
             return before != delay;
         }
         self.least = Some(self.least.map_or(backlog, |least| least.min(backlog)));
@@ -221,7 +227,9 @@ impl Equalise {
                 return self.end_harmful(now);
             }
             Some(_) => self.next_rest = 0,
-            None if sent < HARMED * FULL * less => self.delay = shrunk(self.delay).max(self.early),
+            None if sent < HARMED * FULL * less => {
+                self.delay = shrunk(self.delay).max(self.early.delay);
+            }
             None => {}
         }
         let has_joined = rates.is_some_and(|rates| sent > JOINED * rates as f64);
@@ -255,6 +263,10 @@ impl Equalise {
         now.since(self.bulk_at) < FORGOTTEN && self.bulk_at != Instant::ZERO
     }
 
+    fn has_young(&self, now: Instant) -> bool {
+        now.since(self.young_at) < YOUNG && self.young_at != Instant::ZERO
+    }
+
     /// Whether the present step makes the flow send so much less that the end of the trial need not be awaited: a window
     /// that does not grow fills less of a longer round trip.
     fn harms_at_once(&mut self, now: Instant, situation: Situation) -> bool {
@@ -273,7 +285,7 @@ impl Equalise {
     /// The step of this trial is taken back.
     fn end_harmful(&mut self, now: Instant) -> bool {
         if let Some((delay, _)) = self.step.take() {
-            self.delay = delay.max(self.early);
+            self.delay = delay.max(self.early.delay);
         }
         self.rest = self.next_rest.clamp(1, LONGEST_REST);
         self.next_rest = self.rest * 2;

@@ -143,16 +143,16 @@ impl TransmitHalf {
         let len = item.packet.len();
         let service = segment.filter(|it| *it == Segment::Syn).and_then(|_| Service::of(flow));
         let (queues, early) = (&mut paced.queues, paced.equalise.early());
-        let (volume, is_known) = queues.volume(now, **hash, len, segment, early, service);
-        paced.equalise.on_packet(now, volume);
+        let judged = queues.volume(now, **hash, len, segment, early, service);
+        paced.equalise.on_packet(now, judged);
         // What did not take the early delay from the first packet on gains nothing by it, nor by a longer one.
         let is_learned =
             paced.equalise.is_learned() && (segment.is_none() || !paced.equalise.is_early());
-        let is_bulk = volume == Volume::Bulk && (is_known || is_learned);
-        match volume {
+        let is_bulk = judged.volume == Volume::Bulk && (judged.is_known || is_learned);
+        match judged.volume {
             Volume::Sparse if !busy => Volume::Usual,
             Volume::Bulk if !is_bulk => Volume::Usual,
-            Volume::Sparse | Volume::Usual | Volume::Early | Volume::Bulk => volume,
+            Volume::Sparse | Volume::Usual | Volume::Early | Volume::Bulk => judged.volume,
         }
     }
 

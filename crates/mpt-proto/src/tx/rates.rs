@@ -207,8 +207,7 @@ impl TransmitHalf {
         let early = early_delay(&mut ways, least_round_trip(&self.paths));
         let has_several = equalises && usable(&self.paths).nth(1).is_some();
         let Some(paced) = &mut self.paced else { return };
-        paced.queues.services.set_needed(early.is_needed);
-        if paced.equalise.set_early(now, early.delay, has_several) {
+        if paced.equalise.set_early(now, early, has_several) {
             self.paths.iter_mut().for_each(|(_, path)| path.keepalive_now(now));
         }
     }

@@ -3,14 +3,12 @@
 //! They have queues of their own, so that nothing else waits where their paths are full. Where none of these paths carries
 //! they are dropped, with a name: the operator who named paths did not want the others to be taken.
 
-use std::time::Duration;
-
 use super::classify::{Treated, allowed};
 use super::connection::TransmitHalf;
 use super::paced::{IPV4_UDP, number};
 use super::stages::{Committed, Offered};
 use crate::framing::datagram::Item;
-use crate::queue::{Packet, Verdict, Volume};
+use crate::queue::{Early, Judged, Packet, Verdict, Volume};
 use crate::scheduler::earliest::Choice;
 use crate::stats::Drop;
 use crate::time::Instant;
@@ -48,7 +46,7 @@ impl TransmitHalf {
         let (len, tos) = (item.packet.len(), item.inner.tos);
         let wire_len = self.framing.overhead() + len + IPV4_UDP;
         let queues = self.paced.as_mut()?.within(treated.class);
-        let (volume, _) = queues.volume(now, hash, len, None, Duration::ZERO, None);
+        let Judged { volume, .. } = queues.volume(now, hash, len, None, Early::default(), None);
         if volume == Volume::Sparse
             && let Some(path) = within.select_ahead(now, wire_len)
         {

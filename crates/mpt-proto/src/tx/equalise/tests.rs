@@ -11,6 +11,13 @@ const SITUATION: Situation = Situation {
     round_trip: Duration::from_millis(20),
 };
 
+/// What a packet of a bulk flow tells.
+const BULK: Judged = Judged { volume: Volume::Bulk, is_known: true, is_over: true };
+
+fn early(delay: Duration) -> Early {
+    Early { delay, ..Early::default() }
+}
+
 /// A bulk flow over a path of 1 MB/s with a round trip of 20 ms, beside one that is 50 ms slower.
 struct Flow {
     equalise: Equalise,
@@ -28,7 +35,7 @@ impl Flow {
             self.now += 10 * MS;
             let round_trip = 20.0 + self.equalise.delay.as_secs_f64() * 1e3;
             let rate = (window / round_trip).min(pace) * 1e3;
-            self.equalise.on_packet(self.now, Volume::Bulk);
+            self.equalise.on_packet(self.now, BULK);
             self.equalise.on_sent((rate / 100.0) as usize);
             self.equalise.update(self.now, SITUATION);
         }
@@ -64,7 +71,7 @@ fn replaces_the_queue_by_which_slower_paths_have_joined_unless_packets_wait_for_
         let mut now = Instant::ZERO + Duration::from_secs(1);
         for _ in 0..200 {
             now += 10 * MS;
-            equalise.on_packet(now, Volume::Bulk);
+            equalise.on_packet(now, BULK);
             equalise.on_sent(19_500);
             let backlog = (52 * MS).saturating_sub(equalise.delay);
             let rates = Some(2_000_000);
@@ -78,16 +85,32 @@ fn replaces_the_queue_by_which_slower_paths_have_joined_unless_packets_wait_for_
 #[test]
 fn the_early_delay_does_not_change_while_there_is_a_bulk_flow() {
     let mut flow = Flow::new();
-    assert!(flow.equalise.set_early(flow.now, 30 * MS, true));
+    assert!(flow.equalise.set_early(flow.now, early(30 * MS), true));
     flow.run(1, 20_000.0, 1000.0);
-    assert!(!flow.equalise.set_early(flow.now, 10 * MS, true));
+    assert!(!flow.equalise.set_early(flow.now, early(10 * MS), true));
     assert_eq!(flow.equalise.delay(), 30 * MS);
     let later = flow.now + FORGOTTEN;
-    assert!(flow.equalise.set_early(later, 10 * MS, true));
+    assert!(flow.equalise.set_early(later, early(10 * MS), true));
     assert_eq!(flow.equalise.delay(), 10 * MS);
     flow.run(1, 20_000.0, 1000.0);
-    assert!(flow.equalise.set_early(flow.now, Duration::ZERO, false), "one path is left");
+    assert!(flow.equalise.set_early(flow.now, early(Duration::ZERO), false), "one path is left");
     assert_eq!(flow.equalise.delay(), Duration::ZERO);
+}
+
+#[test]
+fn the_early_delay_does_not_change_while_a_connection_begins_that_may_become_a_bulk_flow() {
+    let mut equalise = Equalise::default();
+    let mut now = Instant::ZERO + Duration::from_secs(1);
+    for (is_over, volume, changes) in
+        [(true, Volume::Early, false), (false, Volume::Early, true), (true, Volume::Usual, true)]
+    {
+        now += 2 * YOUNG;
+        equalise.set_early(now, early(20 * MS), true);
+        equalise.on_packet(now, Judged { volume, is_over, ..BULK });
+        let late = now + (YOUNG - MS);
+        assert_eq!(equalise.set_early(late, early(40 * MS), true), changes, "{volume:?}");
+        assert!(equalise.set_early(late + MS, early(50 * MS), true));
+    }
 }
 
 #[test]
@@ -98,13 +121,13 @@ fn a_flow_whose_window_fills_a_path_beside_a_small_faster_one_is_not_slowed_down
         |delay: Duration| paths.iter().filter(|it| it.0 * MS <= delay).map(|it| it.1).sum::<u64>();
     let mut equalise = Equalise::default();
     let mut now = Instant::ZERO + Duration::from_secs(1);
-    equalise.set_early(now, 15 * MS, true);
+    equalise.set_early(now, early(15 * MS), true);
     let mut least = f64::MAX;
     for _ in 0..3000 {
         now += 10 * MS;
         let rate = 80_000.0 / (20 * MS + equalise.delay).as_secs_f64();
         least = least.min(rate);
-        equalise.on_packet(now, Volume::Bulk);
+        equalise.on_packet(now, BULK);
         equalise.on_sent((rate / 100.0) as usize);
         let reached = [equalise.delay, shrunk(equalise.delay)].map(within);
         let rates = Some(4_100_000);
