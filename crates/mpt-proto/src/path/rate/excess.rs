@@ -35,8 +35,8 @@ pub(super) enum State {
     /// No more than this is sent, to see what is lost of what was sent after `from`. It was `loss` before, and whether it was
     /// `capped` then. If that proves an excess, the cap begins to grow by the share `step`.
     Test { most: f64, from: u32, loss: f64, step: f64, capped: bool },
-    /// The path delivers no more than this. If it loses little, the cap grows by the share `step`.
-    Capped { most: f64, step: f64 },
+    /// The path delivers no more than this. If it loses little more than at random, as in the test, the cap grows by the share `step`.
+    Capped { most: f64, step: f64, random: f64 },
 }
 
 /// What a path did in some time.

@@ -22,7 +22,7 @@ const WINDOW: [Duration; 2] = [Duration::from_millis(200), Duration::from_millis
 const LONGEST: Duration = Duration::from_secs(2);
 const CAPPED: Duration = Duration::from_secs(8);
 
-/// The cap grows by the first of these after a window in which no more than so much is lost, and by twice as much each time, up to the last.
+/// The cap grows by the first of these after a window in which no more than so much is lost beyond what is at random, and by twice as much each time, up to the last.
 /// It begins with the second if the path was not kept busy: what it delivered then is less than it can.
 const STEP: [f64; 3] = [0.005, 0.04, 0.16];
 const LITTLE: f64 = 0.01;
@@ -120,7 +120,7 @@ impl RateEstimator {
             }
             State::Test { most, loss, step, capped, .. } if window.loss() < PROVES * loss => {
                 let most = most / BELOW;
-                *state = State::Capped { most, step };
+                *state = State::Capped { most, step, random: window.loss() };
                 *trusted_for = Duration::ZERO;
                 self.stage = Stage::Servo;
                 if !capped {
@@ -148,17 +148,17 @@ impl RateEstimator {
             State::Capped { .. } if window.is_suspect(suspect) => {
                 *state = window.test([recent, step], last, true)
             }
-            State::Capped { most, .. }
-                if window.loss() <= LITTLE && window.rate() < USED * most => {}
+            State::Capped { most, random, .. }
+                if window.loss() <= random + LITTLE && window.rate() < USED * most => {}
             State::Capped { most, .. } if most > LOOSE * self.rate => *state = State::Usual,
-            State::Capped { most, step } if window.loss() <= LITTLE => {
+            State::Capped { most, step, random } if window.loss() <= random + LITTLE => {
                 let most = most * (1.0 + step);
-                *state = State::Capped { most, step: (2.0 * step).min(STEP[2]) };
+                *state = State::Capped { most, step: (2.0 * step).min(STEP[2]), random };
             }
-            State::Capped { most, step } => {
+            State::Capped { most, step, random } => {
                 // The cap may have grown by what is lost.
                 let less = if step > STEP[0] { window.loss() } else { 0.0 };
-                *state = State::Capped { most: most * (1.0 - less), step: STEP[0] };
+                *state = State::Capped { most: most * (1.0 - less), step: STEP[0], random };
             }
         }
         *window = Interval::default();
@@ -220,6 +220,21 @@ mod tests {
     }
 
     #[test]
+    fn a_cap_that_came_by_chance_is_lifted_although_the_path_loses_at_random() {
+        let mut path = path();
+        send(&mut path, 220, 0, |_| 0.13);
+        send(&mut path, 600, 0, |_| 0.033);
+        let most = path.most().expect("it is capped");
+        assert!(most < 3.2e6, "{most}");
+        // What the path carries shows again as soon as more is sent.
+        for _ in 0..10 {
+            send(&mut path, 1000, 0, |_| 0.033);
+            path.rate = path.most().unwrap_or(path.rate).min(4e6);
+        }
+        assert!(path.most().is_none_or(|most| most > 4e6), "{:?}", path.most());
+    }
+
+    #[test]
     fn what_exceeds_the_rate_of_a_policer_is_found_and_not_sent() {
         let mut path = path();
         send(&mut path, 2000, 0, policed);
@@ -257,7 +272,7 @@ mod tests {
     fn what_a_cap_grew_by_is_taken_back_if_it_is_lost() {
         let mut path = path();
         send(&mut path, 2000, 0, policed);
-        let state = State::Capped { most: 2.6e6, step: STEP[2] };
+        let state = State::Capped { most: 2.6e6, step: STEP[2], random: 0.0 };
         path.excess.as_mut().expect("something was lost").state = state;
         send(&mut path, 600, 0, policed);
         assert!(path.most().is_some_and(|most| most < 2.55e6), "{:?}", path.most());
@@ -267,7 +282,7 @@ mod tests {
     #[test]
     fn a_cap_ends_where_too_little_is_sent_to_judge_what_is_lost() {
         let mut path = RateEstimator { rate: 30e3, ..path() };
-        let state = State::Capped { most: 30e3, step: STEP[0] };
+        let state = State::Capped { most: 30e3, step: STEP[0], random: 0.0 };
         path.excess = Some(Box::new(Excess { state, ..Excess::default() }));
         let mut capped = Duration::ZERO;
         for tenth in 0..150 {
