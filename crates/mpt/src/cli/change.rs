@@ -2,17 +2,60 @@
 //! prints what it has come to.
 
 use std::io::{Read as _, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
+use clap::Subcommand;
 use mpt_control::{Client, ErrorKind, Reply, Request};
 
-use super::line::ConnectionAction;
+use super::socket::SocketOption;
 use crate::exit::Exit;
 use crate::output;
 
 /// Largest settings that are read from a file or standard input, in bytes.
 const MAX_SETTINGS: u64 = 32 << 10;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ConnectionAction {
+    /// Add a connection to a tunnel
+    ///
+    /// The settings are those of [[tunnel.connection]] in the configuration file, read from a file or
+    /// from standard input, with the paths below `[[path]]`. The configuration file is not changed.
+    #[command(after_help = "\
+Exit codes: 0 done, 1 the settings are wrong, 2 no daemon answers
+
+Example:
+  mpt connection add - <<END
+  name = \"branch\"
+  peer = [\"10.9.0.3\"]
+  [[path]]
+  name = \"fibre\"
+  remote = \"203.0.113.7\"
+  END")]
+    Add {
+        /// The tunnel; may be left out if there is only one
+        #[arg(long, value_name = "TUNNEL")]
+        tunnel: Option<String>,
+        /// A file with the settings, or - for standard input
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        #[command(flatten)]
+        socket: SocketOption,
+    },
+    /// Remove a connection and its paths; the file is not changed
+    #[command(after_help = "\
+Exit codes: 0 done, 1 there is no such connection, 2 no daemon answers
+
+Example:
+  mpt connection remove branch")]
+    Remove {
+        /// The connection's name
+        #[arg(value_name = "CONNECTION")]
+        connection: String,
+        #[command(flatten)]
+        socket: SocketOption,
+    },
+}
 
 /// Has the daemon read its file again.
 pub(super) fn reload(socket: &Path) -> Result<Exit> {

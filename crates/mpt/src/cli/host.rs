@@ -1,10 +1,19 @@
 //! `mpt host apply|restore`
 
 use anyhow::{Context as _, Result};
+use clap::Subcommand;
 
-use super::line::HostAction;
+use super::setup::DirOption;
 use crate::exit::Exit;
 use crate::setup::{Folder, Record, host};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum HostAction {
+    /// Have the resolver, or forwarding and masquerading, be as `setup.toml` says
+    Apply(DirOption),
+    /// Have them be as they were before
+    Restore(DirOption),
+}
 
 /// Does what holds as long as the daemon runs, or undoes it.
 pub(super) fn host(action: &HostAction) -> Result<Exit> {

@@ -23,6 +23,7 @@ mod peer;
 mod run;
 mod setup;
 mod signals;
+mod socket;
 mod status;
 mod trace;
 mod usage;

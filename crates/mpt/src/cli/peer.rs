@@ -2,17 +2,96 @@
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, bail};
+use clap::{Args, Subcommand};
 use mpt_control::{Client, PeerStatus, Reply, Request};
 
 use super::change::ask;
-use super::line::{PeerAction, PeerSettings};
+use super::socket::SocketOption;
 use crate::config::Moment;
 use crate::exit::Exit;
 use crate::output;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum PeerAction {
+    /// Add a client: its file is written into the folder of its template
+    #[command(after_help = "\
+Exit codes: 0 done, 1 the settings are wrong, 2 no daemon answers
+
+Example:
+  mpt peer add van --public-key AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8= --address 10.9.0.2")]
+    Add {
+        /// Its name: 1 to 39 letters, digits, `-`, `_` and `.`
+        #[arg(value_name = "NAME")]
+        peer: String,
+        #[command(flatten)]
+        settings: PeerSettings,
+        /// The template; may be left out if only one has a folder of clients
+        #[arg(long, value_name = "TEMPLATE")]
+        template: Option<String>,
+        #[command(flatten)]
+        socket: SocketOption,
+    },
+    /// Remove a client: its file is removed and its connection ends
+    #[command(after_help = "\
+Exit codes: 0 done, 1 there is no such client, 2 no daemon answers
+
+Example:
+  mpt peer remove van")]
+    Remove {
+        /// Its name
+        #[arg(value_name = "NAME")]
+        peer: String,
+        /// The template; may be left out if only one has a folder of clients
+        #[arg(long, value_name = "TEMPLATE")]
+        template: Option<String>,
+        #[command(flatten)]
+        socket: SocketOption,
+    },
+    /// List the clients, and say who is connected
+    #[command(after_help = "\
+Exit codes: 0 shown, 2 no daemon answers
+
+Examples:
+  mpt peer list
+  mpt peer list --json | jq '.[] | {name, connection}'")]
+    List {
+        /// Print a JSON array instead of a table
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        socket: SocketOption,
+    },
+    /// Read the folder of clients again
+    #[command(after_help = "\
+Exit codes: 0 done, 1 a file is wrong, 2 no daemon answers
+
+Example:
+  mpt peer reload")]
+    Reload {
+        #[command(flatten)]
+        socket: SocketOption,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(super) struct PeerSettings {
+    /// Its public key, as `mpt pubkey` prints it
+    #[arg(long, value_name = "KEY")]
+    public_key: String,
+    /// A tunnel address of it; at most one of each IP version
+    #[arg(long = "address", value_name = "ADDRESS", required = true)]
+    addresses: Vec<IpAddr>,
+    /// A network behind it
+    #[arg(long = "network", value_name = "PREFIX")]
+    networks: Vec<String>,
+    /// The file, on the server, of a key that only both hosts know
+    #[arg(long, value_name = "FILE")]
+    preshared_key_file: Option<PathBuf>,
+}
 
 /// Adds, removes or lists clients.
 pub(super) fn peer(action: &PeerAction) -> Result<Exit> {

@@ -3,11 +3,35 @@
 use std::path::Path;
 
 use anyhow::{Result, bail};
+use clap::Subcommand;
 use mpt_control::{Client, Reply, Request};
 
-use super::line::WebAction;
+use super::socket::SocketOption;
 use crate::exit::Exit;
 use crate::output;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum WebAction {
+    /// Print the address of the web page with the token that allows changes
+    ///
+    /// The page is served if the configuration has `listen` in `[web]`. Without the token it shows everything and
+    /// changes nothing; with it, paths can be switched off and on and weights changed. The token is the same until
+    /// the daemon ends. Everybody who has it may do this, so it is for the browser only.
+    #[command(after_help = "\
+Exit codes: 0 printed, 2 no daemon answers, or it serves no page
+
+Examples:
+  mpt web token
+  xdg-open \"$(sudo mpt web token)\"
+  mpt web token --renew                        and the one before is worth nothing any more")]
+    Token {
+        /// Make a new token
+        #[arg(long)]
+        renew: bool,
+        #[command(flatten)]
+        socket: SocketOption,
+    },
+}
 
 /// Executes `mpt web …`.
 pub(super) fn web(action: &WebAction) -> Result<Exit> {
