@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Instant;
 
+use super::Reconciler;
 use super::connection::Path;
 use super::uplinks::{Key, Uplinks};
 use crate::config::{self, Found, Remote};
@@ -14,6 +15,23 @@ const ANYWHERE: [IpAddr; 2] = [
     IpAddr::V4(Ipv4Addr::new(198, 41, 0, 4)),
     IpAddr::V6(Ipv6Addr::new(0x2001, 0x503, 0xba3e, 0, 0, 0, 2, 0x30)),
 ];
+
+impl Reconciler {
+    /// The settings with the paths that are found by themselves.
+    pub(super) fn with_found_paths(
+        &mut self,
+        settings: &config::Tunnel,
+        netmon: &mut NetMonitor,
+        now: Instant,
+    ) -> config::Tunnel {
+        let Self { uplinks, connections, .. } = self;
+        let running = |name: &str| {
+            let running = connections.get(name).map(|running| running.paths.values());
+            running.into_iter().flatten()
+        };
+        found(settings, uplinks, running, netmon, now)
+    }
+}
 
 /// The settings with the paths that are found by themselves, of which `running` are those that a connection has.
 pub(super) fn found<'p, P: Iterator<Item = &'p Path>>(
