@@ -103,7 +103,7 @@ mod tests {
             (SETUP, command),
             ("crates/mpt/src/control/tests/mod.rs", command),
             ("crates/mpt/src/config/tests.rs", command),
-            ("crates/mpt/tests/cli.rs", command),
+            ("crates/mpt/tests/cli/main.rs", command),
             ("crates/mpt-lab/src/netns.rs", command),
             ("xtask/src/demo.rs", command),
         ]);
