@@ -236,7 +236,7 @@ fn what_is_missing_is_told() -> Result<(), Failed> {
         (vec![connection.clone()], "there is no interface.conf"),
         (vec![interface.clone(), interface, connection], "both describe an interface"),
         (vec![sample.join("..")], ""),
-        (vec![data().join("..").join("snapshots")], "has no files that end in .conf"),
+        (vec![data().join("..").join("cli")], "has no files that end in .conf"),
     ] {
         let places: Vec<_> = places.iter().map(|place| place.to_string_lossy()).collect();
         let arguments: Vec<&str> =
