@@ -17,6 +17,9 @@ pub(super) const BELOW: f64 = 0.95;
 pub(super) const PROVES: f64 = 1.0 / 3.0;
 pub(super) const LESS: f64 = 2.0 / 3.0;
 
+/// What may be lost beyond what is at random.
+pub(super) const LITTLE: f64 = 0.01;
+
 /// What is known of a path that has lost something.
 #[derive(Debug, Default)]
 pub(super) struct Excess {
@@ -26,6 +29,9 @@ pub(super) struct Excess {
     pub(super) before: Option<Point>,
     pub(super) trusted_until: Instant,
     pub(super) trusted_for: Duration,
+    /// What a cap did since it grew last, and after what time of that it was tested last.
+    pub(super) stood: Interval,
+    pub(super) tested_after: Duration,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -59,6 +65,14 @@ impl Interval {
         self.length += point.at.since(before.at);
     }
 
+    pub(super) fn extend(&mut self, other: &Self) {
+        self.lost += other.lost;
+        self.packets += other.packets;
+        self.bytes += other.bytes;
+        self.arrived += other.arrived;
+        self.length += other.length;
+    }
+
     pub(super) fn sent(&self) -> f64 {
         (self.packets + self.lost).max(1.0)
     }
@@ -70,6 +84,11 @@ impl Interval {
     /// What arrived, in bytes per second.
     pub(super) fn rate(&self) -> f64 {
         self.bytes * 1e6 / self.arrived.max(1.0)
+    }
+
+    /// Whether no more is lost than at random, of which the share is `random`, than this, and what may be chance.
+    pub(super) fn loses_little(&self, random: f64) -> bool {
+        self.loss() <= random + LITTLE + 2.0 * (random / self.sent()).sqrt()
     }
 
     pub(super) fn is_suspect(&self, loss: f64) -> bool {

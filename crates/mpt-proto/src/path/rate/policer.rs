@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use super::excess::{BELOW, Excess, Interval, LESS, LOST, PROVES, SUSPECT, State, VARIES};
+use super::excess::{BELOW, Excess, Interval, LESS, LITTLE, LOST, PROVES, SUSPECT, State, VARIES};
 use super::points::{Sample, after};
 use super::{Finding, RateEstimator, Stage};
 use crate::time::Instant;
@@ -25,7 +25,10 @@ const CAPPED: Duration = Duration::from_secs(8);
 /// The cap grows by the first of these after a window in which no more than so much is lost beyond what is at random, and by twice as much each time, up to the last.
 /// It begins with the second if the path was not kept busy: what it delivered then is less than it can.
 const STEP: [f64; 3] = [0.005, 0.04, 0.16];
-const LITTLE: f64 = 0.01;
+
+/// A cap that has not grown for so long and loses more than little is tested again, each time after twice as long: what was believed to be
+/// lost at random may be too little.
+const STOOD: Duration = Duration::from_secs(4);
 
 /// It does not grow if less than this share of it was delivered.
 const USED: f64 = 0.8;
@@ -84,7 +87,7 @@ impl RateEstimator {
         let target = self.target(round_trip);
         let is_sparse = self.is_sparse(sample, target);
         let stands = self.competes() || f64::from(self.queue) > STANDS * target;
-        let Excess { state, window, before, trusted_until, trusted_for } =
+        let Excess { state, window, before, trusted_until, trusted_for, stood, tested_after } =
             &mut **self.excess.get_or_insert_default();
         if stands {
             // What is lost where a queue overflows the pace mends.
@@ -123,7 +126,9 @@ impl RateEstimator {
                 *state = State::Capped { most, step, random: window.loss() };
                 *trusted_for = Duration::ZERO;
                 self.stage = Stage::Servo;
+                *stood = Interval::default();
                 if !capped {
+                    *tested_after = Duration::ZERO;
                     let (from, to) = ((most / (1.0 - loss)) as u64, most as u64);
                     self.findings.push(now, Finding::Cut { from, to, loss });
                 }
@@ -149,13 +154,21 @@ impl RateEstimator {
                 *state = window.test([recent, step], last, true)
             }
             State::Capped { most, random, .. }
-                if window.loss() <= random + LITTLE && window.rate() < USED * most => {}
+                if window.loses_little(random) && window.rate() < USED * most => {}
             State::Capped { most, .. } if most > LOOSE * self.rate => *state = State::Usual,
-            State::Capped { most, step, random } if window.loss() <= random + LITTLE => {
+            State::Capped { most, step, random } if window.loses_little(random) => {
+                *stood = Interval::default();
                 let most = most * (1.0 + step);
                 *state = State::Capped { most, step: (2.0 * step).min(STEP[2]), random };
             }
             State::Capped { most, step, random } => {
+                stood.extend(window);
+                if stood.length >= STOOD.max(*tested_after * 2) && stood.loss() > LITTLE {
+                    *tested_after = stood.length;
+                    *state = stood.test([0.0, STEP[0]], last, true);
+                    (*stood, *window) = (Interval::default(), Interval::default());
+                    return;
+                }
                 // The cap may have grown by what is lost.
                 let less = if step > STEP[0] { window.loss() } else { 0.0 };
                 *state = State::Capped { most: most * (1.0 - less), step: STEP[0], random };
@@ -232,6 +245,17 @@ mod tests {
             path.rate = path.most().unwrap_or(path.rate).min(4e6);
         }
         assert!(path.most().is_none_or(|most| most > 4e6), "{:?}", path.most());
+    }
+
+    #[test]
+    fn a_cap_that_does_not_grow_is_tested_again() {
+        let mut path = path();
+        send(&mut path, 220, 0, |_| 0.13);
+        send(&mut path, 600, 0, |_| 0.0);
+        let most = path.most().expect("it is capped");
+        // More is lost at random than in the test.
+        send(&mut path, 8000, 0, |_| 0.033);
+        assert!(path.most().is_none_or(|other| other > 1.1 * most), "{:?}", path.most());
     }
 
     #[test]
