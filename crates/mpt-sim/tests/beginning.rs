@@ -164,10 +164,9 @@ fn connections_of_the_web_take_no_longer_for_paths_that_are_slow_or_vary() {
     {
         let wires = links_of(links);
         let [both, alone] = [&wires[..], &wires[..1]].map(|wires| {
-            let mut all: Vec<f64> =
-                (1..=5).map(|seed| take(&mut pair_of(seed, wires), &[port; 3])[2]).collect();
-            all.sort_by(f64::total_cmp);
-            all[2]
+            let third = |seed| take(&mut pair_of(seed, wires), &[port; 3])[2];
+            let [third] = medians((1..=5).map(|seed| [third(seed)]).collect());
+            third
         });
         assert!(both < 1.7 * alone, "{links}: {both}, {alone} alone");
     }
@@ -183,7 +182,8 @@ fn a_transfer_takes_hardly_longer_for_a_path_beside_a_much_faster_one() {
             let [both, alone] = [&wires[..], &wires[..1]].map(|wires| {
                 medians((1..=5).map(|seed| times(seed, wires, PORT, bbr)).collect())[3]
             });
-            assert!(both < 1.3 * alone, "{links}, BBR {bbr}: {both}, {alone} alone");
+            // Of 300 + 30 Mbit/s BBR gets more than of 300 only if its first round trip is longer.
+            assert!(both < 1.5 * alone, "{links}, BBR {bbr}: {both}, {alone} alone");
         }
     }
 }

@@ -53,8 +53,9 @@ const LONGEST: Duration = Duration::from_millis(70);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Way {
     pub(super) path: PathId,
-    /// In bytes per second, if it is known.
+    /// In bytes per second, if anything is known of it; and whether it is more than a guess.
     pub(super) rate: Option<u64>,
+    pub(super) is_known: bool,
     /// How much longer than by the fastest path packets take at their best.
     pub(super) skew: Duration,
     /// How much delays exceed the least one on average although nothing stands in a queue.
@@ -90,8 +91,9 @@ pub(super) fn early_delay(ways: &mut [Way], round_trip: Duration) -> Early {
         let longest = if reached < ENOUGH * rate as f64 { MOST_OF_BEST } else { MOST };
         let worth = WORTH_DELAY.mul_f64(rate as f64 / reached.max(1.0)).min(longest);
         let is_worth_it = usual <= worth && carried >= WORTH * reached;
-        // What comes in order takes longer yet.
-        let half = half(way.skew + way.spread * RARELY).min(worth).max(usual);
+        // What comes in order takes longer yet, but by the paths that carry most all is of that kind.
+        let rarely = if way.is_known && !is_needed { RARELY } else { 1 };
+        let half = half(way.skew + way.spread * rarely).min(worth).max(usual);
         let needs = if is_needed { half.max(way.skew) } else { half };
         let is_longer = half > early.delay;
         if is_longer && !is_needed && !is_worth_it {
@@ -119,7 +121,13 @@ mod tests {
         let ms = Duration::from_millis;
         let way = |(index, &(mbps, skew, spread)): (usize, &(u64, u64, u64))| {
             let rate = Some(mbps * 125_000).filter(|_| mbps > 0);
-            Way { path: PathId(index as u8), rate, skew: ms(skew), spread: ms(spread) }
+            Way {
+                path: PathId(index as u8),
+                rate,
+                is_known: true,
+                skew: ms(skew),
+                spread: ms(spread),
+            }
         };
         let mut ways: Vec<Way> = paths.iter().enumerate().map(way).collect();
         early_delay(&mut ways, ms(round_trip)).delay.as_millis()
@@ -153,6 +161,25 @@ mod tests {
     }
 
     #[test]
+    fn of_a_path_whose_rate_is_a_guess_half_of_what_packets_take_on_average_is_enough() {
+        let (rate, spread) = (Some(100), Duration::from_millis(10));
+        for (is_known, millis) in [(true, 18), (false, 7)] {
+            let way = |path, skew| Way {
+                path: PathId(path),
+                rate,
+                is_known,
+                skew: Duration::from_millis(skew),
+                spread: Duration::ZERO,
+            };
+            // One that is steady and carries more has nobody wait for all that delays vary by.
+            let steady = Way { rate: Some(1000), ..way(0, 0) };
+            let mut ways = [steady, Way { spread, ..way(1, 15) }];
+            let delay = early_delay(&mut ways, Duration::from_millis(15)).delay;
+            assert_eq!(delay.as_millis(), millis, "{is_known}");
+        }
+    }
+
+    #[test]
     fn a_path_that_carries_most_is_worth_its_whole_delay() {
         assert_eq!(early(&[(5, 0, 0), (50, 25, 0)], 10), 25);
         assert_eq!(early(&[(5, 0, 0), (50, 180, 0)], 10), 95, "half of it where that is too long");
@@ -176,7 +203,7 @@ mod tests {
             let way = |index: usize| {
                 let skew = Duration::from_millis(if index > 0 { skew } else { 0 });
                 let (path, rate) = (PathId(index as u8), Some(rates[index] * 125_000));
-                Way { path, rate, skew, spread: Duration::from_millis(spread) }
+                Way { path, rate, is_known: true, skew, spread: Duration::from_millis(spread) }
             };
             early_delay(&mut [way(0), way(1)], Duration::from_millis(20)).is_needed
         };
@@ -193,7 +220,7 @@ mod tests {
     fn what_began_with_a_round_trip_of_which_two_fill_the_present_one_takes_it() {
         let way = |path, mbps: u64, skew| {
             let (skew, spread) = (Duration::from_millis(skew), Duration::ZERO);
-            Way { path: PathId(path), rate: Some(mbps * 125_000), skew, spread }
+            Way { path: PathId(path), rate: Some(mbps * 125_000), is_known: true, skew, spread }
         };
         let enough = |round_trip| {
             let early =

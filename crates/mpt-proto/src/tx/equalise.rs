@@ -160,11 +160,13 @@ impl Equalise {
 
     /// What it is from the first packet of a connection on. Returns whether the peer is to be told of another delay.
     ///
-    /// It does not change while there is a bulk flow, or one that may become one: that takes the shorter round trip for its least
-    /// one at once, and keeps less in flight, or does not know of the longer one for ten seconds and keeps too little.
+    /// How long it is does not change while there is a bulk flow, or one that may become one: that takes the shorter round trip
+    /// for its least one at once, and keeps less in flight, or does not know of the longer one for ten seconds and keeps too
+    /// little. Whether it is needed may change.
     /// Unless there are not several paths any more.
     pub(super) fn set_early(&mut self, now: Instant, early: Early, has_several: bool) -> bool {
         if has_several && (self.has_bulk(now) || self.has_young(now)) {
+            self.early.is_needed = early.is_needed;
             return false;
         }
         let before = self.delay;

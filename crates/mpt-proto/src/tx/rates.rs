@@ -201,7 +201,8 @@ impl TransmitHalf {
             let skew = Duration::from_micros(base.wrapping_sub(fastest).into());
             if skew <= MOST_SKEW {
                 let spread = path.rate.spread();
-                ways.push(Way { path: PathId(index as u8), rate, skew, spread });
+                let (path, is_known) = (PathId(index as u8), !path.rate.is_least());
+                ways.push(Way { path, rate, is_known, skew, spread });
             }
         }
         let early = early_delay(&mut ways, least_round_trip(&self.paths));
