@@ -175,15 +175,19 @@ fn connections_of_the_web_take_no_longer_for_paths_that_are_slow_or_vary() {
 #[test]
 #[cfg_attr(debug_assertions, ignore = "takes minutes without --release")]
 fn a_transfer_takes_hardly_longer_for_a_path_beside_a_much_faster_one() {
-    for links in ["90/8/0,2/30/0/10", "90/8/0,2/30/0", "90/8/0,10/30/0/10", "300/4/0,30/20/0.005/4"]
-    {
+    // Of 300 + 30 Mbit/s BBR gets more than of 300 only if its first round trip is longer.
+    for (links, most) in [
+        ("90/8/0,2/30/0/10", 1.3),
+        ("90/8/0,2/30/0", 1.3),
+        ("90/8/0,10/30/0/10", 1.3),
+        ("300/4/0,30/20/0.005/4", 1.5),
+    ] {
         let wires = links_of(links);
         for bbr in [false, true] {
             let [both, alone] = [&wires[..], &wires[..1]].map(|wires| {
                 medians((1..=5).map(|seed| times(seed, wires, PORT, bbr)).collect())[3]
             });
-            // Of 300 + 30 Mbit/s BBR gets more than of 300 only if its first round trip is longer.
-            assert!(both < 1.5 * alone, "{links}, BBR {bbr}: {both}, {alone} alone");
+            assert!(both < most * alone, "{links}, BBR {bbr}: {both}, {alone} alone");
         }
     }
 }

@@ -108,8 +108,9 @@ fn a_queue_that_is_too_short_to_be_seen_does_not_overflow_for_long() {
         };
         let carried = got.each_ref().map(|it| it.carried);
         // How often CUBIC leaves slow start early is a matter of chance.
+        let least = if matches!(load, Load::Cubic) { 0.8 } else { 0.95 };
         let mean = carried.iter().sum::<f64>() / carried.len() as f64;
-        assert!(mean >= 0.8 && carried.iter().all(|it| *it >= 0.5), "{load:?}: {got:?}");
+        assert!(mean >= least && carried.iter().all(|it| *it >= 0.5), "{load:?}: {got:?}");
         let lost = got.each_ref().map(|it| it.lost);
         assert!(median(lost) <= 0.04 && lost.iter().all(|it| *it <= 0.05), "{load:?}: {got:?}");
     }

@@ -98,7 +98,7 @@ const TRIPS: u32 = 3;
 pub(crate) struct Early {
     /// The early delay. It is zero if the fastest paths suffice.
     pub(crate) delay: Duration,
-    /// One that has begun with no less takes it, too: of its first round trip it keeps enough in flight.
+    /// A connection that has begun with at least this goes on to take it: by its first round trip it keeps enough in flight.
     pub(crate) enough: Duration,
     /// Whether a sender that goes by its first round trip would get less without it than by the best path alone.
     pub(crate) is_needed: bool,
@@ -307,6 +307,21 @@ mod tests {
             };
             assert!(on(Segment::Syn, first));
             assert_eq!(on(Segment::Other, later), takes, "{first}, {later}");
+        }
+    }
+
+    #[test]
+    fn a_connection_that_is_likely_to_send_little_takes_the_early_delay_only_if_it_is_needed() {
+        let ports = Some(Ports { source: 40_000, destination: 443 });
+        let [source, destination] = [1, 2].map(|host| IpAddr::from([10, 0, 0, host]));
+        let service = Service::of(&Flow { source, destination, protocol: Flow::TCP, ports });
+        let now = Instant::ZERO + Duration::from_secs(5);
+        for is_needed in [false, true] {
+            let (mut beginning, mut services) = (Beginning::default(), Services::default());
+            let begins = Begins { early: Early { is_needed, ..early(50) }, ..Begins::default() };
+            let syn = Some(Segment::Syn);
+            let takes = beginning.on_packet(now, 7, syn, begins, service, &mut services);
+            assert_eq!(takes, is_needed);
         }
     }
 

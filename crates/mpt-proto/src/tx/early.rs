@@ -79,21 +79,21 @@ pub(super) fn early_delay(ways: &mut [Way], round_trip: Duration) -> Early {
     let most = ways.iter().filter_map(|way| way.rate).max().unwrap_or_default() as f64;
     let [mut carried, mut reached] = [0.0; 2];
     // How much longer a round trip has to be, so that a window of two of them fills one that takes so much longer.
-    let half = |longer| (round_trip + longer).div_f64(FILLS).saturating_sub(round_trip);
+    let half_of = |longer| (round_trip + longer).div_f64(FILLS).saturating_sub(round_trip);
     let mut early = Early::default();
     let fastest = ways.first().map(|way| way.path);
     for way in ways.iter() {
         let Some(rate) = way.rate else { continue };
         carried += rate as f64;
         // At their best is not how long packets take where delays vary.
-        let usual = half(way.skew + way.spread);
+        let usual = half_of(way.skew + way.spread);
         let is_needed = reached < ENOUGH * most && usual.max(way.skew) <= LONGEST;
         let longest = if reached < ENOUGH * rate as f64 { MOST_OF_BEST } else { MOST };
         let worth = WORTH_DELAY.mul_f64(rate as f64 / reached.max(1.0)).min(longest);
         let is_worth_it = usual <= worth && carried >= WORTH * reached;
-        // What comes in order takes longer yet, but by the paths that carry most all is of that kind.
+        // What comes in order takes longer yet. For paths that are needed `wait` adds that.
         let rarely = if way.is_known && !is_needed { RARELY } else { 1 };
-        let half = half(way.skew + way.spread * rarely).min(worth).max(usual);
+        let half = half_of(way.skew + way.spread * rarely).min(worth).max(usual);
         let needs = if is_needed { half.max(way.skew) } else { half };
         let is_longer = half > early.delay;
         if is_longer && !is_needed && !is_worth_it {
@@ -108,7 +108,7 @@ pub(super) fn early_delay(ways: &mut [Way], round_trip: Duration) -> Early {
         }
     }
     let delay = early.delay.max(wait(ways, most));
-    Early { delay, enough: half(delay), ..early }
+    Early { delay, enough: half_of(delay), ..early }
 }
 
 #[cfg(test)]

@@ -65,6 +65,11 @@ const STEP: u32 = 6;
 /// After a step that has harmed it does not grow for a trial, and for twice as many each further time, up to this.
 const LONGEST_REST: u16 = 128;
 
+/// Whether something has happened at all, and so lately.
+fn is_within(now: Instant, at: Instant, time: Duration) -> bool {
+    at != Instant::ZERO && now.since(at) < time
+}
+
 /// What an equal delay becomes that is too long.
 pub(super) fn shrunk(delay: Duration) -> Duration {
     delay * 2 / 3
@@ -262,11 +267,11 @@ impl Equalise {
     }
 
     fn has_bulk(&self, now: Instant) -> bool {
-        now.since(self.bulk_at) < FORGOTTEN && self.bulk_at != Instant::ZERO
+        is_within(now, self.bulk_at, FORGOTTEN)
     }
 
     fn has_young(&self, now: Instant) -> bool {
-        now.since(self.young_at) < YOUNG && self.young_at != Instant::ZERO
+        is_within(now, self.young_at, YOUNG)
     }
 
     /// Whether the present step makes the flow send so much less that the end of the trial need not be awaited: a window

@@ -41,7 +41,8 @@ pub(super) enum State {
     /// No more than this is sent, to see what is lost of what was sent after `from`. It was `loss` before, and whether it was
     /// `capped` then. If that proves an excess, the cap begins to grow by the share `step`.
     Test { most: f64, from: u32, loss: f64, step: f64, capped: bool },
-    /// The path delivers no more than this. If it loses little more than at random, as in the test, the cap grows by the share `step`.
+    /// The path delivers no more than this. If it loses little more than in the test, which is the share `random`, the cap grows by the
+    /// share `step`.
     Capped { most: f64, step: f64, random: f64 },
 }
 
@@ -86,7 +87,7 @@ impl Interval {
         self.bytes * 1e6 / self.arrived.max(1.0)
     }
 
-    /// Whether no more is lost than at random, of which the share is `random`, than this, and what may be chance.
+    /// Whether no more is lost than the share `random` that is lost at random, [`LITTLE`], and two standard deviations.
     pub(super) fn loses_little(&self, random: f64) -> bool {
         self.loss() <= random + LITTLE + 2.0 * (random / self.sent()).sqrt()
     }
