@@ -209,6 +209,7 @@ fn judged(case: &Case, seeds: u64) -> (f64, String) {
 /// - 119: where a transfer paused, the fastest path was taken for silent, or a copy that was overtaken was not delayed, and BBR found
 ///   its round trip without the equal delay (0.15);
 /// - 135: the early delay of connections that had begun changed, and they took none any more (0.54);
+/// - 152: of two slow paths the one that loses was taken as it is 4 ms faster, and BBR waited for a repair in each round trip (0.61);
 /// - 1061: a path with a short queue was full with its own trains, before the best one, which is slow, had been shown any (0.36).
 #[test]
 #[cfg_attr(debug_assertions, ignore = "takes minutes without --release")]
@@ -224,6 +225,7 @@ fn transfers_fill_links_that_were_drawn_by_lot() {
         (113, 0.65),
         (119, 0.9),
         (135, 0.9),
+        (152, 0.75),
         (1061, 0.9),
     ];
     of_each(least, |&(number, least)| {

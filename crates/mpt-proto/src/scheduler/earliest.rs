@@ -102,6 +102,13 @@ impl Earliest {
         }
     }
 
+    /// How much later packets arrive by a path on average because some are lost and sent again.
+    pub(crate) fn set_risk(&mut self, path: PathId, risk: Duration) {
+        if let Some(lane) = self.lanes.iter_mut().find(|lane| lane.path == path) {
+            lane.risk = risk;
+        }
+    }
+
     fn set_slowest(&mut self) {
         self.slowest = self.used().map(|lane| lane.delay).max().unwrap_or_default();
     }
@@ -358,12 +365,12 @@ impl Earliest {
         self.lanes.iter_mut().for_each(|lane| (lane.committed, lane.ahead) = (0, 0));
     }
 
-    /// By how much earlier a packet has to arrive by a path without a limit to take it, if it was another one that
-    /// carried the last: it may have one, and nothing is gained.
+    /// By how much earlier a packet has to arrive by a path without a limit to take it: by what it may lose; and if it was
+    /// another one that carried the last, by more, as it may have a limit, and nothing is gained.
     fn strangeness(&self, lane: &Lane) -> Duration {
         let is_other = self.favourite.is_some_and(|path| path != lane.path);
         let strange = if is_other { STRANGE } else { Duration::ZERO };
-        if lane.rate.is_none() { strange + lane.burst } else { Duration::ZERO }
+        if lane.rate.is_none() { strange + lane.burst + lane.risk } else { Duration::ZERO }
     }
 
     /// The paths that are not too slow to carry anything.

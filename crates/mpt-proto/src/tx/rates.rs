@@ -91,6 +91,8 @@ impl TransmitHalf {
             earliest.set_path(PathId(index as u8), rate, delay, path.cost());
             let shown = path.rate.shown().map(|shown| shown as u64);
             earliest.set_burst(PathId(index as u8), path.rate.burst(), shown);
+            let risk = path.round_trip().mul_f64(path.feedback.loss_expected());
+            earliest.set_risk(PathId(index as u8), risk);
         }
         let least = least_round_trip(&self.paths);
         let mut round_trip = least + earliest.skew();

@@ -43,6 +43,8 @@ pub(super) struct Lane {
     pub(super) delay: Duration,
     /// How long a burst takes by it, if it has no limit.
     pub(super) burst: Duration,
+    /// How much later packets arrive on average because some are lost.
+    pub(super) risk: Duration,
     /// How long a byte takes by it, as `per_byte`, and until when it takes to carry what was sent on it, if it has no limit and trains have
     /// shown what it carries.
     shown: u64,
@@ -67,6 +69,7 @@ impl Lane {
             per_byte: 0,
             delay: Duration::ZERO,
             burst: LONGEST_BURST,
+            risk: Duration::ZERO,
             shown: 0,
             full_until: Instant::ZERO,
             price: Duration::ZERO,

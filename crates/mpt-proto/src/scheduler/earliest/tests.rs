@@ -252,6 +252,19 @@ fn a_flow_stays_on_a_path_without_a_limit_unless_it_gains_something() {
 }
 
 #[test]
+fn a_path_that_loses_is_as_slow_as_its_repairs_make_it() {
+    let mut earliest = Earliest::default();
+    earliest.set_paths((0..2).map(PathId));
+    earliest.set_path(PathId(1), None, Duration::from_millis(4), Duration::ZERO);
+    for (risk, best) in [(2, 0), (8, 1)] {
+        earliest.set_risk(PathId(0), Duration::from_millis(risk));
+        let choice = earliest.select(at(0), LEN, Duration::ZERO);
+        assert_eq!(choice, Some(Choice::Path(PathId(best))), "{risk} ms");
+        assert_eq!(earliest.select_ahead(at(0), LEN), Some(PathId(best)), "{risk} ms");
+    }
+}
+
+#[test]
 fn what_trains_have_shown_of_a_path_bounds_what_is_sent_on_it_before_it_is_full() {
     let mut earliest = Earliest::default();
     earliest.set_paths((0..2).map(PathId));
