@@ -59,11 +59,13 @@ pub(super) struct Interval {
 
 impl Interval {
     pub(super) fn add(&mut self, before: &Point, point: &Point) {
-        self.lost += f64::from(after(point.lost, before.lost));
-        self.packets += f64::from(after(point.packets, before.packets));
-        self.bytes += point.bytes.saturating_sub(before.bytes) as f64;
-        self.arrived += f64::from(after(point.arrived, before.arrived));
-        self.length += point.at.since(before.at);
+        self.extend(&Self {
+            lost: f64::from(after(point.lost, before.lost)),
+            packets: f64::from(after(point.packets, before.packets)),
+            bytes: point.bytes.saturating_sub(before.bytes) as f64,
+            arrived: f64::from(after(point.arrived, before.arrived)),
+            length: point.at.since(before.at),
+        });
     }
 
     pub(super) fn extend(&mut self, other: &Self) {
