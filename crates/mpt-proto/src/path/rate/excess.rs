@@ -27,6 +27,8 @@ pub(super) struct Excess {
     pub(super) window: Interval,
     /// The last feedback, if the time since then counts.
     pub(super) before: Option<Point>,
+    /// Until when what is told to be lost may have been dropped by a queue that stood.
+    pub(super) overflowed_until: Instant,
     pub(super) trusted_until: Instant,
     pub(super) trusted_for: Duration,
     /// What a cap did since it grew last, and after what time of that it was tested last.

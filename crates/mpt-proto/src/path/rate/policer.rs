@@ -16,6 +16,9 @@ use crate::time::Instant;
 /// A path has a queue if q is so many times its target.
 const STANDS: f64 = 3.0;
 
+/// What is late by so many mean deviations counts as lost.
+const TOLD_LATE: f64 = 4.0;
+
 /// A window is so long, and a round trip at least; one of a path that is capped is longer. Until something is suspect it may become so long,
 /// and where a path is capped so long.
 const WINDOW: [Duration; 2] = [Duration::from_millis(200), Duration::from_millis(500)];
@@ -74,9 +77,13 @@ impl RateEstimator {
     ) {
         let Some(&point) = self.points.last() else { return };
         let judged_from = self.judged_from;
-        if self.excess.is_none() && sample.lost == 0.0 {
+        let target = self.target(round_trip);
+        let queue = f64::from(self.queue);
+        let stands = self.competes() || queue > STANDS * target;
+        if self.excess.is_none() && sample.lost == 0.0 && !stands {
             return;
         }
+        let told_late = Duration::from_secs_f64((queue + TOLD_LATE * self.noise).max(0.0) * 1e-6);
         let varies = self.spread().div_duration_f64(VARIES).min(1.0);
         let suspect = SUSPECT[0] + (SUSPECT[1] - SUSPECT[0]) * varies;
         let (recent, step) = match sample.busy {
@@ -85,13 +92,22 @@ impl RateEstimator {
             true => (sample.rate(), STEP[0]),
             false => (sample.rate() * (1.0 - sample.loss()), STEP[1]),
         };
-        let target = self.target(round_trip);
         let is_sparse = self.is_sparse(sample, target);
-        let stands = self.competes() || f64::from(self.queue) > STANDS * target;
-        let Excess { state, window, before, trusted_until, trusted_for, stood, tested_after } =
-            &mut **self.excess.get_or_insert_default();
+        let Excess {
+            state,
+            window,
+            before,
+            overflowed_until,
+            trusted_until,
+            trusted_for,
+            stood,
+            tested_after,
+        } = &mut **self.excess.get_or_insert_default();
         if stands {
-            // What is lost where a queue overflows the pace mends.
+            // What is lost where a queue overflows the pace mends. It is told when the queue has gone.
+            *overflowed_until = now + round_trip + told_late;
+        }
+        if now < *overflowed_until {
             (*state, *window, *before) = (State::Usual, Interval::default(), None);
             return;
         }
@@ -247,6 +263,17 @@ mod tests {
             path.rate = path.most().unwrap_or(path.rate).min(4e6);
         }
         assert!(path.most().is_none_or(|most| most > 4e6), "{:?}", path.most());
+    }
+
+    #[test]
+    fn what_a_queue_has_dropped_is_no_excess_although_it_is_told_late() {
+        for (queue, capped) in [(100_000, false), (0, true)] {
+            let mut path = path();
+            send(&mut path, 50, queue, |_| 0.0);
+            send(&mut path, 100, 0, |_| 0.3);
+            send(&mut path, 400, 0, |_| 0.0);
+            assert_eq!(path.most().is_some(), capped, "a queue of {queue} us stood");
+        }
     }
 
     #[test]
