@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::links::{links_of, plan};
 use mpt_proto::{
     Finding, FramingConfig, Instant, Late, PathId, PathStanding, RateStage, ReorderConfig,
     SchedulerConfig,
@@ -73,6 +74,19 @@ fn paths_of_a_new_session_are_measured_before_there_is_traffic() {
     assert_eq!([0, 1].map(|path| standing(&pair, path).stage), [RateStage::Trains; 2]);
     pair.world.run_until(at(3000));
     assert_eq!([0, 1].map(|path| standing(&pair, path).stage), [RateStage::Open; 2]);
+}
+
+/// Trains that are overtaken in part, and single beacons that take long by chance.
+#[test]
+fn no_path_whose_delay_varies_seems_full_before_there_is_traffic() {
+    let wires = links_of("40/17.5/0/4,100/25/0.01/12.5");
+    for seed in 1..=40 {
+        let mut pair = Pair::new(seed, &plan(&wires)).expect("a plan the core accepts");
+        pair.world.run_until(at(1800));
+        for path in 0..2 {
+            assert_ne!(standing(&pair, path).stage, RateStage::Servo, "path {path}, seed {seed}");
+        }
+    }
 }
 
 #[test]

@@ -238,15 +238,18 @@ impl RateEstimator {
         if follows {
             self.on_least(now, block.delay_min);
         }
-        if self.is_of_train(block) {
+        let is_of_train = self.is_of_train(block);
+        if is_of_train {
             let about = self.about(given.number, header);
             self.trains.on_block(now, block, given.meant, self.points.last(), about);
             self.begin_with_shown();
-            if self.stage == Stage::Open || self.stage == Stage::Start && self.has_train(now) {
-                self.points = Points::default();
-                self.points.push(point, false);
-                return;
-            }
+        }
+        let is_open = self.stage == Stage::Open;
+        let begins = is_open || self.stage == Stage::Start && self.has_train(now);
+        if is_of_train && begins || is_open && self.trains.is_overtaken(now) {
+            self.points = Points::default();
+            self.points.push(point, false);
+            return;
         }
         if !follows {
             self.points.add_delays(&point);

@@ -62,7 +62,9 @@ impl RateEstimator {
     pub(super) fn update_open(&mut self, sample: &Sample, round_trip: Duration) {
         let limit = OPEN.max(round_trip / 8).as_micros() as f64 + self.allowance();
         // Much less than trains have shown does not fill it. Where delays vary they exceed this by chance now and then.
-        let is_little = self.is_little(sample, limit, self.trains.known().unwrap_or_default());
+        // Nor do small datagrams fill one of which nothing is known yet.
+        let unknown = if sample.is_small() { f64::MAX } else { 0.0 };
+        let is_little = self.is_little(sample, limit, self.trains.known().unwrap_or(unknown));
         if f64::from(self.queue) > limit && !is_little {
             // A host that stood still looks like a full path that delivers next to nothing. What the path has delivered
             // before it can deliver; if not any more, that soon shows.

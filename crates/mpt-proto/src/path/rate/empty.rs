@@ -3,14 +3,11 @@
 use std::time::Duration;
 
 use super::means::Alone;
-use super::points::{JITTERY, earlier};
+use super::points::{JITTERY, SMALL, earlier};
 use super::train::{About, Train};
 use super::{LEAST as FLOOR, RateEstimator, Stage};
 use crate::time::Instant;
 use crate::wire::extended::feedback::Block;
-
-/// Datagrams of no more bytes do not wait for each other.
-const SMALL: u64 = 400;
 
 /// Where delays vary a path that is not full after so much has shown that it carries more than was believed.
 const GROWS: f64 = 1.9;

@@ -81,6 +81,19 @@ mod tests {
     }
 
     #[test]
+    fn small_datagrams_do_not_fill_a_path_of_which_nothing_is_known() {
+        let stage = |bytes, shown| {
+            let mut path = RateEstimator { stage: Stage::Open, rate: 0.0, ..begun() };
+            path.trains.show(shown);
+            path.update_open(&Sample { bytes, ..sample(80_000.0, true) }, ROUND_TRIP);
+            path.stage
+        };
+        assert_eq!(stage(4000.0, None), Stage::Open, "of 250 bytes");
+        assert_eq!(stage(8000.0, None), Stage::Servo, "of 500");
+        assert_eq!(stage(4000.0, Some(0.1e6)), Stage::Servo, "it is as much as the path carries");
+    }
+
+    #[test]
     fn a_path_that_was_kept_busy_or_delays_much_is_full() {
         let mut path = begun();
         path.update_start(&sample(200_000.0, true), ROUND_TRIP);

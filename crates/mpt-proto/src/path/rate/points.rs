@@ -18,6 +18,9 @@ const APART: Duration = Duration::from_millis(4);
 /// few are sent.
 const APART_BY: i32 = 3;
 
+/// Datagrams of no more bytes do not wait for each other.
+pub(super) const SMALL: u64 = 400;
+
 /// Points of the past that are kept.
 const POINTS: usize = 64;
 
@@ -108,6 +111,11 @@ impl Sample {
     /// The share of datagrams that was lost.
     pub(super) fn loss(&self) -> f64 {
         self.lost / (self.lost + self.packets).max(1.0)
+    }
+
+    /// Whether datagrams were small on average, as those are that carry no data.
+    pub(super) fn is_small(&self) -> bool {
+        self.bytes <= SMALL as f64 * self.packets
     }
 
     /// Bytes per second that arrived.

@@ -110,6 +110,11 @@ impl Trains {
         self.alone.is_none_or(|alone| train.delays.count(alone) >= train.count())
     }
 
+    /// Whether feedback that comes now may include datagrams of a train that those after them have overtaken.
+    pub(super) fn is_overtaken(&self, now: Instant) -> bool {
+        self.on_way.as_ref().and_then(|train| train.over).is_some_and(|over| now < over + OVERTAKEN)
+    }
+
     /// A train is sent.
     pub(super) fn on_sent(&mut self, now: Instant, mut train: Train) {
         if usize::from(self.count) >= SIZES.len() && self.is_of_means {
