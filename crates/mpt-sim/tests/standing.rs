@@ -89,6 +89,20 @@ fn no_path_whose_delay_varies_seems_full_before_there_is_traffic() {
     }
 }
 
+/// Half of 300 ms is worth it where the path beside a satellite carries less, and not if nobody knows that.
+#[test]
+fn what_a_path_carries_whose_delay_varies_is_mostly_known_before_there_is_traffic() {
+    let wires = links_of("50/300/0,20/35/0/10");
+    let knows = |seed: &u64| {
+        let mut pair = Pair::new(*seed, &plan(&wires)).expect("a plan the core accepts");
+        pair.world.run_until(at(3000));
+        let queue = pair.connection(pair.left).queue_standing().expect("it is paced");
+        queue.equal_delay > Duration::from_millis(100)
+    };
+    let known = (1..=40).filter(knows).count();
+    assert!(known >= 34, "in {known} of 40 sessions");
+}
+
 #[test]
 fn full_paths_are_told_from_paths_with_too_little_to_carry() {
     let mut light = pair(&[wire(10, 10), wire(10, 20)]);

@@ -62,10 +62,10 @@ impl RateEstimator {
     pub(super) fn update_open(&mut self, sample: &Sample, round_trip: Duration) {
         let limit = OPEN.max(round_trip / 8).as_micros() as f64 + self.allowance();
         // Much less than trains have shown does not fill it. Where delays vary they exceed this by chance now and then.
-        // Nor do small datagrams fill one of which nothing is known yet.
-        let unknown = if sample.is_small() { f64::MAX } else { 0.0 };
-        let is_little = self.is_little(sample, limit, self.trains.known().unwrap_or(unknown));
-        if f64::from(self.queue) > limit && !is_little {
+        let is_little = self.is_little(sample, limit, self.trains.known().unwrap_or_default());
+        if self.shows_nothing(sample, limit) {
+            self.rate = self.rate.max(sample.rate());
+        } else if f64::from(self.queue) > limit && !is_little {
             // A host that stood still looks like a full path that delivers next to nothing. What the path has delivered
             // before it can deliver; if not any more, that soon shows.
             // Nor does what a flow in bursts sends on average.
@@ -86,7 +86,7 @@ impl RateEstimator {
         let more = if self.is_jittery() { self.noise } else { 0.0 };
         let target = self.target(round_trip) + more;
         let is_full = f64::from(self.queue) > target && !self.is_sparse(sample, target);
-        if is_full || self.drops(sample) {
+        if (is_full || self.drops(sample)) && !self.shows_nothing(sample, target) {
             self.rate = rate;
             self.stage = Stage::Servo;
         } else {

@@ -142,8 +142,8 @@ impl Delays {
         let longer = (sum as f64 / count).max(0.0);
         let is_close = error * CLOSE <= longer;
         let at_most = if is_close { longer } else { longer + error };
-        let rate = count / 2.0 * 1e6 / at_most.max(1.0);
-        (told >= FEWEST).then_some(Shown { rate, is_close })
+        let rate = |longer: f64| count / 2.0 * 1e6 / longer.max(1.0);
+        (told >= FEWEST).then(|| Shown { rate: rate(at_most), is_close, likely: rate(longer) })
     }
 }
 
@@ -154,6 +154,8 @@ pub(super) struct Shown {
     pub(super) rate: f64,
     /// Whether that is close to what it carries.
     pub(super) is_close: bool,
+    /// What it is likely to carry: as much as the delays show, as if they were off by nothing.
+    pub(super) likely: f64,
 }
 
 #[cfg(test)]

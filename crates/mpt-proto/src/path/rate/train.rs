@@ -51,8 +51,9 @@ pub(super) struct Trains {
     burst: Option<f64>,
     /// How long small datagrams take.
     pub(super) alone: Option<Alone>,
-    /// Whether what was shown follows from mean delays.
+    /// Whether what was shown follows from mean delays, and what the path is likely to carry then.
     is_of_means: bool,
+    likely: f64,
 }
 
 impl Trains {
@@ -84,7 +85,10 @@ impl Trains {
             false => SIZES[nth.min(SIZES.len() - 1)],
         };
         // No longer than others may have to wait for it.
+        // Where delays vary the least that a path may carry would have the next train too short to show more.
         let shown = self.shown.filter(|_| !varies || self.is_of_means);
+        let shown =
+            shown.map(|shown| if self.is_of_means { shown.max(self.likely) } else { shown });
         let most = shown.map_or(usize::MAX, |rate| (rate * LONGEST_TRAIN / 1500.0) as usize);
         // Of one that something came behind the path may have been faster.
         let most = if self.is_exact { most } else { most.max(SIZES[0]) };
@@ -181,8 +185,12 @@ impl Trains {
         let (Some(spread), Some(alone), Some(train)) = (spread, self.alone, &self.on_way) else {
             return;
         };
-        let Some(Shown { rate, is_close }) = train.delays.shown(alone, spread) else { return };
-        let new = (rate * (train.len() + header) as f64, is_close);
+        let Some(Shown { rate, is_close, likely }) = train.delays.shown(alone, spread) else {
+            return;
+        };
+        let bytes = (train.len() + header) as f64;
+        let new = (rate * bytes, is_close);
+        self.likely = likely * bytes;
         // Of the trains of a series the one counts that shows most, as each shows the least that it may be, unless one shows it closely.
         let counts = |(before, was_close): &(f64, bool)| match *was_close == is_close {
             true => *before > new.0,

@@ -146,6 +146,19 @@ fn where_delays_vary_a_train_is_as_long_as_its_path_is_known_to_stand() {
 }
 
 #[test]
+fn after_a_train_that_shows_no_more_than_the_least_the_next_one_is_as_long_as_is_likely() {
+    let mut trains = Trains::default();
+    Alone::add(&mut trains.alone, 40_000, 24);
+    trains.on_sent(Instant::ZERO, train(5, 32, 32_000));
+    // They take 6 ms longer than single ones, which may be 4 ms by chance.
+    let told = Block { delay_min: 30_000, delay_mean: 16_000, ..block(36, 5) };
+    trains.on_block(Instant::ZERO, &told, 32, Some(&point(4)), about(1, Some(15_000.0)));
+    let least = trains.known().unwrap() * LONGEST_TRAIN / 1500.0;
+    assert!((30.0..33.0).contains(&least) && trains.limit(true).is_none(), "{least}");
+    assert_eq!(trains.next(Instant::ZERO, true), Some(54));
+}
+
+#[test]
 fn a_path_starts_with_all_that_it_carries_at_the_least() {
     let start = |is_of_means| Trains { shown: Some(1e6), is_of_means, ..Trains::default() }.start();
     assert_eq!([false, true].map(start), [5e5, 1e6], "bursts may be let pass");
