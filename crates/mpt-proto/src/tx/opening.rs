@@ -17,21 +17,15 @@ use crate::time::Instant;
 use crate::wire::extended::Kind;
 use crate::wire::extended::beacon::Beacon;
 
-/// Single datagrams for each path, and trains after them. Where delays vary it is the second, as a train shows no more than the mean
-/// of the single ones is known well.
+/// Single datagrams for each path, and trains after them.
 const TRAINS: u8 = 3;
-const SINGLES: [u8; 2] = [24, 64];
+const SINGLES: u8 = 24;
 
-/// How far single ones are apart, and how far the rest of them where delays vary: a path on which these wait for each other is known by then.
-const APART: Duration = Duration::from_millis(6);
-const REST_APART: Duration = Duration::from_millis(3);
+/// How far single ones are apart.
+const APART: Duration = Duration::from_millis(5);
 
 /// A train follows so long after anything else: then the peer does not count that with it.
 const QUIET: Duration = Duration::from_millis(40);
-
-/// For so long the first train waits until it is known how the delay varies, as a shorter one is enough where it does not; if that can be known by
-/// then.
-const UNTOLD: Duration = Duration::from_millis(250);
 
 /// So long after the last train the peer knows what follows from it: feedback and a path status have passed.
 const TOLD: Duration = Duration::from_millis(500);
@@ -110,14 +104,13 @@ impl TransmitHalf {
             if !is_idle || path.rate.awaits_train(now) {
                 continue;
             }
-            if path.opened.singles < path.singles() {
+            if path.opened.singles < SINGLES {
                 if now >= path.opened.next {
                     path.opened.singles += 1;
-                    let is_rest = path.opened.singles > SINGLES[0];
-                    path.opened.next = now + if is_rest { REST_APART } else { APART };
+                    path.opened.next = now + APART;
                     next = Some((path_id, 1));
                 }
-            } else if now < path.opened.quiet_since + path.waits_for_train() {
+            } else if now < path.opened.quiet_since + QUIET {
                 // What goes before a train would seem to be part of it.
             } else if let Some(size) = path.rate.wants_train(now) {
                 path.opened.trains += 1;
@@ -129,7 +122,7 @@ impl TransmitHalf {
         }
         if next.is_none() {
             let opening = &mut self.paced.as_mut()?.trains.opening;
-            opening.at = waits.then(|| now + REST_APART);
+            opening.at = waits.then(|| now + APART);
         }
         next
     }
@@ -146,18 +139,7 @@ impl TransmitPath {
     /// Whether it is to be shown what the path is like.
     pub(super) fn is_shown(&self, now: Instant) -> bool {
         let Opened { trains, singles, until, .. } = self.opened;
-        self.may_be_shown() && now < until && (trains < TRAINS || singles < SINGLES[0])
-    }
-
-    /// How long the next train waits after anything else.
-    fn waits_for_train(&self) -> Duration {
-        let is_told = self.opened.trains > 0 || self.rate.has_spread();
-        if is_told || self.round_trip() > UNTOLD { QUIET } else { UNTOLD }
-    }
-
-    /// How many single datagrams it is sent.
-    fn singles(&self) -> u8 {
-        SINGLES[usize::from(self.rate.spreads())]
+        self.may_be_shown() && now < until && (trains < TRAINS || singles < SINGLES)
     }
 
     fn may_be_shown(&self) -> bool {

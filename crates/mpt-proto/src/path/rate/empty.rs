@@ -116,13 +116,8 @@ impl RateEstimator {
         self.trains.next(now, self.spreads()).filter(|_| !self.is_measured())
     }
 
-    /// Whether it is known how much the delay varies.
-    pub(crate) fn has_spread(&self) -> bool {
-        self.spread.is_known()
-    }
-
     /// Whether delays vary so much that how far apart datagrams arrive says little.
-    pub(crate) fn spreads(&self) -> bool {
+    pub(super) fn spreads(&self) -> bool {
         self.spread() > STEADY
     }
 

@@ -69,11 +69,6 @@ impl Spread {
         self.mean = (counted.sum::<f64>() / values.len() as f64) as f32;
     }
 
-    /// Whether there is more than the first value, which does not count alone.
-    pub(super) fn is_known(&self) -> bool {
-        self.count > 1
-    }
-
     pub(super) fn mean(&self) -> f64 {
         self.mean.into()
     }
