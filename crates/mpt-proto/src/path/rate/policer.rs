@@ -77,13 +77,9 @@ impl RateEstimator {
     ) {
         let Some(&point) = self.points.last() else { return };
         let judged_from = self.judged_from;
-        let target = self.target(round_trip);
-        let queue = f64::from(self.queue);
-        let stands = self.competes() || queue > STANDS * target;
         if self.excess.is_none() && sample.lost == 0.0 {
             return;
         }
-        let told_late = Duration::from_secs_f64((queue + TOLD_LATE * self.noise).max(0.0) * 1e-6);
         let varies = self.spread().div_duration_f64(VARIES).min(1.0);
         let suspect = SUSPECT[0] + (SUSPECT[1] - SUSPECT[0]) * varies;
         let (recent, step) = match sample.busy {
@@ -92,7 +88,10 @@ impl RateEstimator {
             true => (sample.rate(), STEP[0]),
             false => (sample.rate() * (1.0 - sample.loss()), STEP[1]),
         };
+        let target = self.target(round_trip);
         let is_sparse = self.is_sparse(sample, target);
+        let queue = f64::from(self.queue);
+        let stands = self.competes() || queue > STANDS * target;
         let Excess {
             state,
             window,
@@ -105,7 +104,8 @@ impl RateEstimator {
         } = &mut **self.excess.get_or_insert_default();
         if stands {
             // What is lost where a queue overflows the pace mends. It is told when the queue has gone.
-            *overflowed_until = now + round_trip + told_late;
+            let late = (queue + TOLD_LATE * self.noise).max(0.0);
+            *overflowed_until = now + round_trip + Duration::from_secs_f64(late * 1e-6);
         }
         if now < *overflowed_until {
             (*state, *window, *before) = (State::Usual, Interval::default(), None);
