@@ -88,7 +88,8 @@ impl Choices {
                     if choices.flag() {
                         Listen::Socket("/run/mpt/\"web\"".into())
                     } else {
-                        Listen::Address(([127, 0, 0, 1], 1 + choices.small(9999)).into())
+                        // Never the port of the metrics.
+                        Listen::Address(([127, 0, 0, 1], 10_000 + choices.small(9999)).into())
                     }
                 }),
             },
