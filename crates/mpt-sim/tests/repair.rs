@@ -202,6 +202,9 @@ fn a_transfer_fills_links_of_varying_delay_that_lose_packets() {
         ("20/25/0.02/10,15/30/0.02/12.5", 0.75),
         ("20/25/0.05/10,15/30/0.05/12.5", 0.6),
         ("20/25/0.02/20,15/30/0.02/20", 0.4),
+        // Of a link alone it has to be found out as well how its delay varies.
+        ("50/20/0.02/5", 0.8),
+        ("50/20/0/5", 0.95),
     ] {
         let wires = links_of(links);
         let mean = (1..=8).map(|seed| reached(seed, &wires, false, EARLY).0).sum::<f64>() / 8.0;
@@ -217,6 +220,7 @@ fn bbr_fills_links_of_varying_delay_that_lose_packets() {
         ("40/17.5/0/4,100/25/0.01/12.5", 0.2, 0.75),
         ("20/25/0.02/10,15/30/0.02/12.5", 0.8, 0.9),
         ("50/10/0/10,50/10/0/10", 0.4, 0.8),
+        ("50/20/0.02/5", 0.8, 0.9),
     ] {
         let wires = links_of(links);
         let shares: Vec<f64> = (1..=8).map(|seed| reached(seed, &wires, true, EARLY).0).collect();

@@ -259,9 +259,9 @@ impl Earliest {
         self.lanes.len() > 1
     }
 
-    /// Whether it helps to know what paths carry before they are used.
+    /// Whether it helps to know what paths are like before they are used.
     pub(crate) fn is_trained(&self) -> bool {
-        self.has_several() && self.rule == Rule::Earliest
+        self.rule == Rule::Earliest
     }
 
     /// Whether packets wait for their path.

@@ -7,6 +7,8 @@ use crate::time::Instant;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Opened {
     pub(super) trains: u8,
+    /// Whether trains were left out because there was no other path.
+    pub(super) alone: bool,
     pub(super) singles: u8,
     pub(super) next: Instant,
     /// The next path sequence when it was last looked, and since when it is that.

@@ -21,6 +21,9 @@ use crate::wire::extended::beacon::Beacon;
 const TRAINS: u8 = 3;
 const SINGLES: u8 = 24;
 
+/// A first path is shown together with those that follow it within this.
+const FOLLOWED: Duration = Duration::from_millis(300);
+
 /// How far single ones are apart.
 const APART: Duration = Duration::from_millis(5);
 
@@ -39,12 +42,19 @@ const LONGEST: Duration = Duration::from_secs(5);
 impl TransmitHalf {
     /// There is a session, or another path.
     pub(super) fn open(&mut self, now: Instant) {
-        let is_trained = self.is_trained();
-        if let Some(paced) = self.paced.as_mut().filter(|_| is_trained) {
-            paced.trains.opening.at = Some(now);
-            let new = |path: &&mut TransmitPath| path.opened.until == Instant::ZERO;
+        let Some(earliest) = self.scheduler.earliest().filter(|it| it.is_trained()) else { return };
+        let begins = if earliest.has_several() { now } else { now + FOLLOWED };
+        if let Some(paced) = self.paced.as_mut() {
+            paced.trains.opening.at = Some(begins);
             let usable = self.paths.iter_mut().map(|(_, path)| path).filter(|path| path.usable());
-            usable.filter(new).for_each(|path| path.opened.until = now + LONGEST);
+            for path in usable {
+                if earliest.has_several() && std::mem::take(&mut path.opened.alone) {
+                    (path.opened.trains, path.opened.until) = (0, Instant::ZERO);
+                }
+                if path.opened.until == Instant::ZERO {
+                    path.opened.until = now + LONGEST;
+                }
+            }
         }
     }
 
@@ -87,6 +97,7 @@ impl TransmitHalf {
     /// The path that is to be shown next, and by how many datagrams.
     fn next_opening(&mut self, now: Instant) -> Option<(PathId, usize)> {
         let (earliest, paced) = (self.scheduler.earliest()?, self.paced.as_ref()?);
+        let several = earliest.has_several();
         let mut waits = false;
         let mut next = None;
         for (index, path) in self.paths.iter_mut() {
@@ -112,6 +123,9 @@ impl TransmitHalf {
                 }
             } else if now < path.opened.quiet_since + QUIET {
                 // What goes before a train would seem to be part of it.
+            } else if !several && !path.rate.varies() {
+                // What it carries shows while it is used.
+                (path.opened.trains, path.opened.alone) = (TRAINS, true);
             } else if let Some(size) = path.rate.wants_train(now) {
                 path.opened.trains += 1;
                 next = Some((path_id, size));

@@ -58,14 +58,15 @@ impl TransmitHalf {
 
     /// The path that a train of packets of `len` bytes is to be sent on, and of how many, after so many bytes.
     fn wanted_train(&self, now: Instant, len: usize, sent: u64) -> Option<(PathId, usize)> {
-        if len < SHORTEST || !self.is_trained() {
+        let earliest = self.scheduler.earliest()?;
+        if len < SHORTEST || !self.is_trained() || !earliest.has_several() {
             return None;
         }
         let fits = |size: usize| sent >= COSTS * (size * len) as u64;
         self.paths.iter().find_map(|(index, path)| {
             let free = path.usable() && path.cost().is_zero() && path.fixed_rate.is_none();
             let size = wanted(now, path).filter(|size| free && fits(*size))?;
-            let carries = self.scheduler.earliest().is_some_and(|it| it.has(PathId(index as u8)));
+            let carries = earliest.has(PathId(index as u8));
             (carries && path.idle.elapsed(now) >= UNUSED).then_some((PathId(index as u8), size))
         })
     }

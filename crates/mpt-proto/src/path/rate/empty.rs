@@ -59,7 +59,7 @@ impl RateEstimator {
     }
 
     /// Whether delays vary although nothing stands in a queue, and by more than a packet takes.
-    pub(super) fn varies(&self) -> bool {
+    pub(crate) fn varies(&self) -> bool {
         let packet = 1500.0 * 1e6 / self.rate.max(FLOOR);
         self.spread.mean() > packet.max(JITTERY)
     }
