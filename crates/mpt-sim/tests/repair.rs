@@ -1,5 +1,7 @@
 //! What paths lose is sent again: what a flow gets of them, and what that costs.
 
+use std::time::Duration;
+
 use crate::links::{
     self, at, begins, bulk, clear, links_of, lossy, of_each, plan, sender_by, stream,
     stream_between, wire,
@@ -7,6 +9,7 @@ use crate::links::{
 use mpt_proto::{Drop, RepairStats};
 use mpt_sim::loss::Loss;
 use mpt_sim::profile::Profile;
+use mpt_sim::world::Direction;
 use mpt_sim::world::pair::Pair;
 
 /// Those of `congested`, and others with other rates, delays, jitter and loss.
@@ -167,15 +170,17 @@ fn port() -> u16 {
     std::env::var("PORT").map_or(5001, |port| port.parse().expect("a port"))
 }
 
+/// The Mbit/s of inner packets that the links carry, less what they lose and headers.
+fn ideal_of(wires: &[Profile]) -> f64 {
+    let mbps = |wire: &Profile| {
+        let Loss::Random(loss) = wire.loss else { unreachable!("made by `lossy`") };
+        wire.rate.unwrap_or_default() as f64 / 1e6 * (1.0 - loss)
+    };
+    wires.iter().map(mbps).sum::<f64>() * 1380.0 / 1432.0
+}
+
 /// What a transfer gets of the ideal in these milliseconds, how long its round trip was at the end, and how often it slowed down.
 fn reached(seed: u64, wires: &[Profile], bbr: bool, [from, to]: [u64; 2]) -> (f64, u128, u64) {
-    let sum: f64 = wires
-        .iter()
-        .map(|wire| {
-            let Loss::Random(loss) = wire.loss else { unreachable!("made by `lossy`") };
-            wire.rate.unwrap_or_default() as f64 / 1e6 * (1.0 - loss)
-        })
-        .sum();
     let mut pair = Pair::new(seed, &plan(wires)).expect("a plan the core accepts");
     let start = begins(seed, wires);
     pair.world.run_until(at(start));
@@ -189,7 +194,7 @@ fn reached(seed: u64, wires: &[Profile], bbr: bool, [from, to]: [u64; 2]) -> (f6
     let mbps = (delivered(to) - before) as f64 * 8e-3 / (to - from) as f64;
     let sender = pair.world.bulk(transfer).0;
     let trip = sender.round_trip().unwrap_or_default().as_millis();
-    (mbps / (sum * 1380.0 / 1432.0), trip, sender.stats().congestion_events)
+    (mbps / ideal_of(wires), trip, sender.stats().congestion_events)
 }
 
 /// Where delays vary a loss is known late, and much is held meanwhile. One start differs much from another one.
@@ -227,6 +232,44 @@ fn bbr_fills_links_of_varying_delay_that_lose_packets() {
         let mean = shares.iter().sum::<f64>() / 8.0;
         assert!(mean >= least, "{links}: {shares:?}");
         assert!(shares.iter().all(|share| *share >= lowest), "{links}: {shares:?}");
+    }
+}
+
+/// The share of the ideal that a transfer gets of links whose delay begins to vary in its sixth second, twelve seconds later and for twenty.
+fn of_links_that_begin_to_vary(links: &str, seed: u64, bbr: bool) -> f64 {
+    let wires = links_of(links);
+    let steady = |wire: &Profile| Profile { jitter: Duration::ZERO, ..wire.clone() };
+    let before: Vec<_> = wires.iter().map(steady).collect();
+    let mut pair = Pair::new(seed, &plan(&before)).expect("a plan the core accepts");
+    pair.world.run_until(at(begins(seed, &wires)));
+    let sender = if bbr { sender_by(port()).with_bbr() } else { sender_by(port()) };
+    let transfer = pair.world.add_bulk(pair.left, pair.right, sender);
+    pair.world.run_until(at(6000));
+    for (wire, profile) in pair.wires.clone().into_iter().zip(&wires) {
+        for direction in [Direction::There, Direction::Back] {
+            pair.world.set_profile(wire, direction, profile.clone());
+        }
+    }
+    let [from, to] = [18_000, 38_000].map(|until| {
+        pair.world.run_until(at(until));
+        pair.world.bulk(transfer).1.stats().bytes
+    });
+    (to - from) as f64 * 8e-6 / 20.0 / ideal_of(&wires)
+}
+
+/// What is sent to find out how a delay varies waits for the data of the transfer, and says nothing.
+#[test]
+#[cfg_attr(debug_assertions, ignore = "takes minutes without --release")]
+fn a_delay_that_begins_to_vary_under_load_is_not_taken_for_a_queue() {
+    for (links, bbr, least) in [
+        ("50/20/0/5", true, 0.88),
+        ("50/20/0.02/5", false, 0.65),
+        ("50/20/0/5,50/30/0/0", false, 0.95),
+        ("50/20/0/5,30/30/0/8", true, 0.92),
+    ] {
+        let shares = [1, 2, 3, 4].map(|seed| of_links_that_begin_to_vary(links, seed, bbr));
+        let mean = shares.iter().sum::<f64>() / 4.0;
+        assert!(mean >= least, "{links}: {shares:?}");
     }
 }
 

@@ -51,7 +51,7 @@ pub use found::{Finding, Found, RateStage};
 pub(crate) use given::Given;
 use points::{Point, Points, Sample, after};
 use rivals::Rivals;
-use spread::Spread;
+use spread::{Overtaking, Spread};
 use train::Trains;
 
 /// A round trip that is shorter counts as this: hosts need as long to react.
@@ -96,6 +96,7 @@ pub(crate) struct RateEstimator {
     deviations: u8,
     /// How much the delay of small datagrams exceeds its least on average.
     spread: Spread,
+    overtaking: Overtaking,
     /// The share of datagrams that is lost in the long run.
     usual_loss: f64,
     /// The least delay of the present and of the last period, and when the present one began.
@@ -154,6 +155,7 @@ impl Default for RateEstimator {
             noise: 0.0,
             deviations: 0,
             spread: Spread::default(),
+            overtaking: Overtaking::default(),
             usual_loss: 0.0,
             base: None,
             base_began: Instant::ZERO,
@@ -257,6 +259,7 @@ impl RateEstimator {
         }
         self.trains.on_burst(block, self.points.last(), header);
         self.on_spread(block, given.meant);
+        self.overtaking.on_feedback(block.highest, block.received);
         self.points.push(point, self.varies());
         // Datagrams of one burst wait for each other.
         let burst = 2.0 * 1500.0 * 1e6 / self.rate.max(LEAST);

@@ -15,6 +15,10 @@ const GROWS: f64 = 1.9;
 /// Where delays vary by more, how far apart a train arrives says nothing, and it shows by its mean delay.
 const STEADY: Duration = Duration::from_millis(5);
 
+/// The delay of 16 datagrams exceeds the least of them by so many mean deviations, if it is distributed normally (1.77 and 0.80 standard
+/// deviations).
+const OVER_DEVIATION: f64 = 2.2;
+
 /// The least delay is of one to two times so long.
 const LEAST: Duration = Duration::from_secs(20);
 
@@ -54,14 +58,21 @@ impl RateEstimator {
 
     /// How much the delay exceeds its least on average, if it varies although nothing stands in a queue.
     pub(crate) fn spread(&self) -> Duration {
-        let spread = self.spread.mean();
+        let spread = self.exceeds();
         Duration::from_micros(if spread > JITTERY { spread as u64 } else { 0 })
     }
 
     /// Whether delays vary although nothing stands in a queue, and by more than a packet takes.
     pub(crate) fn varies(&self) -> bool {
         let packet = 1500.0 * 1e6 / self.rate.max(FLOOR);
-        self.spread.mean() > packet.max(JITTERY)
+        self.exceeds() > packet.max(JITTERY)
+    }
+
+    /// By how many microseconds the delay exceeds its least on average although nothing stands in a queue. Of data that tells nothing, since what
+    /// is sent together waits for each other; but where datagrams overtake each other, what they deviate by is not the queue's.
+    pub(super) fn exceeds(&self) -> f64 {
+        let of_data = if self.overtaking.is_usual() { OVER_DEVIATION * self.noise } else { 0.0 };
+        of_data.max(self.spread.mean())
     }
 
     /// Whether delays vary, also while data is sent.

@@ -1,6 +1,6 @@
 //! How much delays vary although nothing stands in a queue.
 
-use super::points::earlier;
+use super::points::{after, earlier};
 
 /// Fewer datagrams say nothing of how much delays vary.
 const FEWEST: u32 = 6;
@@ -74,6 +74,37 @@ impl Spread {
     }
 }
 
+/// So many feedbacks are looked back on.
+const LOOKED_BACK: u32 = 32;
+
+/// If so many of them tell of datagrams that were overtaken, the path delays each by another time.
+const USUAL: u32 = 3;
+
+/// Whether datagrams overtake each other on the path. No queue does that, however it grows.
+#[derive(Debug, Default)]
+pub(super) struct Overtaking {
+    /// What had not arrived of all up to the highest one, by the last feedback.
+    missing: Option<u32>,
+    /// A bit for each feedback, the last one lowest: whether what had not arrived before has since.
+    recent: u32,
+}
+
+impl Overtaking {
+    /// Feedback tells of the highest path sequence and of how many datagrams have arrived.
+    pub(super) fn on_feedback(&mut self, highest: u32, received: u32) {
+        let missing = highest.wrapping_sub(received);
+        let less = self.missing.is_some_and(|before| after(missing, before) < 0);
+        self.recent = self.recent << 1 | u32::from(less);
+        self.missing = Some(missing);
+    }
+
+    /// Whether it is usual.
+    pub(super) fn is_usual(&self) -> bool {
+        const { assert!(LOOKED_BACK == u32::BITS) };
+        self.recent.count_ones() >= USUAL
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,6 +129,34 @@ mod tests {
         let later = [vec![(8, 80)], vec![(8, 2); 8]].concat();
         assert_eq!(mean(&later), 2.0, "eight are remembered");
         assert_eq!(mean(&[(8, 40); 4]), 40.0, "what is usual counts");
+    }
+
+    /// Whether datagrams seem to overtake each other after these feedbacks, of the highest one and of how many have arrived.
+    fn overtake(told: &[(u32, u32)]) -> bool {
+        let mut overtaking = Overtaking::default();
+        told.iter().for_each(|(highest, received)| overtaking.on_feedback(*highest, *received));
+        overtaking.is_usual()
+    }
+
+    #[test]
+    fn what_comes_after_a_later_one_was_overtaken() {
+        // Each time three are overtaken, or lost, and the next feedback tells of the three, or does not.
+        let told = |returns: u32, times: u32| -> Vec<(u32, u32)> {
+            let each = |time: u32| {
+                let before = (u32::MAX - 50).wrapping_add(20 * time);
+                let lost = (3 - returns) * time;
+                [(10, 7), (20, 17 + returns)].map(|(highest, received): (u32, u32)| {
+                    (before.wrapping_add(highest), before.wrapping_add(received).wrapping_sub(lost))
+                })
+            };
+            (0..times).flat_map(each).collect()
+        };
+        assert!(overtake(&told(3, 4)));
+        assert!(overtake(&told(1, 4)), "though others are lost");
+        assert!(!overtake(&told(0, 16)), "a queue that drops overtakes nothing");
+        assert!(!overtake(&told(3, 2)), "a route may change once");
+        let past = [told(3, 4), told(0, 16)].concat();
+        assert!(!overtake(&past), "as it was lately");
     }
 
     #[test]
