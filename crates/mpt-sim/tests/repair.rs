@@ -235,6 +235,25 @@ fn bbr_fills_links_of_varying_delay_that_lose_packets() {
     }
 }
 
+/// As mobile links do: what is late holds up what follows, so the more is sent the longer it takes, and no queue is the cause.
+#[test]
+#[cfg_attr(debug_assertions, ignore = "takes minutes without --release")]
+fn links_that_vary_and_keep_the_order_are_filled() {
+    for (links, bbr, least) in [
+        ("50/20/0/5", true, 0.8),
+        ("50/20/0.02/5", false, 0.9),
+        ("20/25/0/10", false, 0.9),
+        ("50/20/0/5,30/30/0/8", true, 0.8),
+        ("50/20/0/5,50/30/0/0", false, 0.9),
+    ] {
+        let keep = |wire: Profile| Profile { keep_order: true, ..wire };
+        let wires: Vec<_> = links_of(links).into_iter().map(keep).collect();
+        let shares = [1, 2, 3, 4, 5, 6].map(|seed| reached(seed, &wires, bbr, EARLY).0);
+        let mean = shares.iter().sum::<f64>() / 6.0;
+        assert!(mean >= least, "{links}: {shares:?}");
+    }
+}
+
 /// The share of the ideal that a transfer gets of links whose delay begins to vary in its sixth second, twelve seconds later and for twenty.
 fn of_links_that_begin_to_vary(links: &str, seed: u64, bbr: bool) -> f64 {
     let wires = links_of(links);

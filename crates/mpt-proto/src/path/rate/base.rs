@@ -91,9 +91,12 @@ impl RateEstimator {
         self.queue = after(self.present_delay(half).unwrap_or(last.delay), base);
     }
 
-    /// What q is above zero although nothing stands in a queue, in microseconds.
+    /// What q is above zero although nothing stands in a queue, in microseconds. Where delays vary and no datagram overtakes another each
+    /// waits for all that are late before it, so the more is sent the longer all take: by as much again as those take that are sent alone.
     pub(super) fn allowance(&self) -> f64 {
-        self.noise * if self.goes_by_means() { NOISE_OF_MEANS } else { NOISE }
+        let noise = self.noise * if self.goes_by_means() { NOISE_OF_MEANS } else { NOISE };
+        let keeps_order = self.is_jittery() && !self.overtaking.is_usual();
+        noise + if keeps_order { self.exceeds() } else { 0.0 }
     }
 
     /// Whether q is told from mean delays: where delays vary the least one of a few datagrams is far from that of many.
