@@ -51,7 +51,7 @@ pub use found::{Finding, Found, RateStage};
 pub(crate) use given::Given;
 use points::{Point, Points, Sample, after};
 use rivals::Rivals;
-use spread::{Overtaking, Spread};
+use spread::{Overtaking, Spread, Wavering};
 use train::Trains;
 
 /// A round trip that is shorter counts as this: hosts need as long to react.
@@ -97,6 +97,7 @@ pub(crate) struct RateEstimator {
     /// How much the delay of small datagrams exceeds its least on average.
     spread: Spread,
     overtaking: Overtaking,
+    wavering: Wavering,
     /// The share of datagrams that is lost in the long run.
     usual_loss: f64,
     /// The least delay of the present and of the last period, and when the present one began.
@@ -156,6 +157,7 @@ impl Default for RateEstimator {
             deviations: 0,
             spread: Spread::default(),
             overtaking: Overtaking::default(),
+            wavering: Wavering::default(),
             usual_loss: 0.0,
             base: None,
             base_began: Instant::ZERO,
@@ -259,11 +261,9 @@ impl RateEstimator {
         }
         self.trains.on_burst(block, self.points.last(), header);
         self.on_spread(block, given.meant);
-        self.overtaking.on_feedback(block.highest, block.received);
+        self.on_data(block);
         self.points.push(point, self.varies());
-        // Datagrams of one burst wait for each other.
-        let burst = 2.0 * 1500.0 * 1e6 / self.rate.max(LEAST);
-        let deviation = self.without_burst(f64::from(block.delay_deviation), burst);
+        let deviation = self.without_burst(f64::from(block.delay_deviation), self.burst_takes());
         self.deviations = (self.deviations + 1).min(16);
         self.noise += (deviation - self.noise) / f64::from(self.deviations);
         let round_trip = round_trip.max(SHORTEST);

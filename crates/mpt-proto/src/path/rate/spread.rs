@@ -83,25 +83,49 @@ const USUAL: u32 = 3;
 /// Whether datagrams overtake each other on the path. No queue does that, however it grows.
 #[derive(Debug, Default)]
 pub(super) struct Overtaking {
-    /// What had not arrived of all up to the highest one, by the last feedback.
-    missing: Option<u32>,
     /// A bit for each feedback, the last one lowest: whether what had not arrived before has since.
     recent: u32,
 }
 
 impl Overtaking {
-    /// Feedback tells of the highest path sequence and of how many datagrams have arrived.
-    pub(super) fn on_feedback(&mut self, highest: u32, received: u32) {
-        let missing = highest.wrapping_sub(received);
-        let less = self.missing.is_some_and(|before| after(missing, before) < 0);
-        self.recent = self.recent << 1 | u32::from(less);
-        self.missing = Some(missing);
+    /// So many of all up to the highest one had not arrived by the last feedback, and by this one.
+    pub(super) fn on_missing(&mut self, before: u32, now: u32) {
+        self.recent = self.recent << 1 | u32::from(after(now, before) < 0);
     }
 
     /// Whether it is usual.
     pub(super) fn is_usual(&self) -> bool {
         const { assert!(LOOKED_BACK == u32::BITS) };
         self.recent.count_ones() >= USUAL
+    }
+}
+
+/// The mean is of about so many feedbacks.
+const SMOOTHED: f64 = 32.0;
+
+/// One counts for as many times the mean at the most, and for so many microseconds at least: a host that stood still is no link that varies.
+const MOST_OF_ONE: f64 = 4.0;
+const LEAST_OF_ONE: f64 = 1000.0;
+
+/// How much the delay of data that is paced deviates beside its trend. What stands in a queue grows or shrinks steadily, so of a feedback's
+/// delays it explains a deviation of a quarter of what they have grown by.
+#[derive(Debug, Default)]
+pub(super) struct Wavering {
+    mean: f32,
+}
+
+impl Wavering {
+    /// Feedback tells of delays that have grown by so many microseconds since the one before, and deviate by so many, of which so many are
+    /// due to what was sent at once.
+    pub(super) fn on_delays(&mut self, grown: f64, deviation: f64, burst: f64) {
+        let rest = deviation.powi(2) - (grown / 4.0).powi(2) - burst.powi(2);
+        let most = (MOST_OF_ONE * self.mean()).max(LEAST_OF_ONE);
+        let rest = rest.max(0.0).sqrt().min(most);
+        self.mean += ((rest - self.mean()) / SMOOTHED) as f32;
+    }
+
+    pub(super) fn mean(&self) -> f64 {
+        self.mean.into()
     }
 }
 
@@ -131,32 +155,51 @@ mod tests {
         assert_eq!(mean(&[(8, 40); 4]), 40.0, "what is usual counts");
     }
 
-    /// Whether datagrams seem to overtake each other after these feedbacks, of the highest one and of how many have arrived.
-    fn overtake(told: &[(u32, u32)]) -> bool {
+    /// Whether datagrams seem to overtake each other if so many of all had not arrived by these feedbacks.
+    fn overtake(missing: &[u32]) -> bool {
         let mut overtaking = Overtaking::default();
-        told.iter().for_each(|(highest, received)| overtaking.on_feedback(*highest, *received));
+        missing.windows(2).for_each(|two| overtaking.on_missing(two[0], two[1]));
         overtaking.is_usual()
     }
 
     #[test]
     fn what_comes_after_a_later_one_was_overtaken() {
-        // Each time three are overtaken, or lost, and the next feedback tells of the three, or does not.
-        let told = |returns: u32, times: u32| -> Vec<(u32, u32)> {
-            let each = |time: u32| {
-                let before = (u32::MAX - 50).wrapping_add(20 * time);
-                let lost = (3 - returns) * time;
-                [(10, 7), (20, 17 + returns)].map(|(highest, received): (u32, u32)| {
-                    (before.wrapping_add(highest), before.wrapping_add(received).wrapping_sub(lost))
-                })
-            };
-            (0..times).flat_map(each).collect()
+        // Each time three are missing, and some of them come with the next feedback; the others are lost.
+        let told = |come: u32, times: u32| -> Vec<u32> {
+            let lost = |time: u32| (u32::MAX - 5).wrapping_add((3 - come) * time);
+            (0..times).flat_map(|time| [lost(time).wrapping_add(3), lost(time + 1)]).collect()
         };
         assert!(overtake(&told(3, 4)));
         assert!(overtake(&told(1, 4)), "though others are lost");
         assert!(!overtake(&told(0, 16)), "a queue that drops overtakes nothing");
         assert!(!overtake(&told(3, 2)), "a route may change once");
-        let past = [told(3, 4), told(0, 16)].concat();
+        let past = [told(3, 4), told(0, 20)].concat();
         assert!(!overtake(&past), "as it was lately");
+    }
+
+    /// What data deviates by beside its trend after feedbacks of which the delay has grown by and deviates by so many microseconds.
+    fn wavers(told: impl Iterator<Item = (f64, f64)>) -> f64 {
+        let mut wavering = Wavering::default();
+        told.for_each(|(grown, deviation)| wavering.on_delays(grown, deviation, 480.0));
+        wavering.mean()
+    }
+
+    #[test]
+    fn a_queue_that_grows_is_no_delay_that_varies() {
+        assert_eq!(
+            wavers((0..200).map(|_| (5000.0, 1250.0))),
+            0.0,
+            "twice as much is sent as the path carries"
+        );
+        assert_eq!(wavers((0..200).map(|_| (0.0, 400.0))), 0.0, "two packets leave at once");
+        let held = wavers((0..200).map(|_| (0.0, 1500.0)));
+        assert!((1300.0..1500.0).contains(&held), "{held}");
+    }
+
+    #[test]
+    fn a_host_that_stands_still_now_and_then_is_no_delay_that_varies() {
+        let stalls = wavers((0..400).map(|nth| (0.0, if nth % 8 == 0 { 20_000.0 } else { 100.0 })));
+        assert!(stalls < 250.0, "{stalls}");
     }
 
     #[test]
