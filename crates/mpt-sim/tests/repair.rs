@@ -9,6 +9,7 @@ use crate::links::{
 use mpt_proto::{Drop, RepairStats};
 use mpt_sim::loss::Loss;
 use mpt_sim::profile::Profile;
+use mpt_sim::traffic::bulk::Sender;
 use mpt_sim::world::Direction;
 use mpt_sim::world::pair::Pair;
 
@@ -170,6 +171,17 @@ fn port() -> u16 {
     std::env::var("PORT").map_or(5001, |port| port.parse().expect("a port"))
 }
 
+/// A transfer to that port.
+fn sender_of(bbr: bool) -> Sender {
+    let sender = sender_by(port());
+    if bbr { sender.with_bbr() } else { sender }
+}
+
+/// Those links; if they keep the order nothing overtakes there.
+fn ordered(links: &str, keep_order: bool) -> Vec<Profile> {
+    links_of(links).into_iter().map(|wire| Profile { keep_order, ..wire }).collect()
+}
+
 /// The Mbit/s of inner packets that the links carry, less what they lose and headers.
 fn ideal_of(wires: &[Profile]) -> f64 {
     let mbps = |wire: &Profile| {
@@ -184,8 +196,7 @@ fn reached(seed: u64, wires: &[Profile], bbr: bool, [from, to]: [u64; 2]) -> (f6
     let mut pair = Pair::new(seed, &plan(wires)).expect("a plan the core accepts");
     let start = begins(seed, wires);
     pair.world.run_until(at(start));
-    let sender = if bbr { sender_by(port()).with_bbr() } else { sender_by(port()) };
-    let transfer = pair.world.add_bulk(pair.left, pair.right, sender);
+    let transfer = pair.world.add_bulk(pair.left, pair.right, sender_of(bbr));
     let mut delivered = |until| {
         pair.world.run_until(at(start + until));
         pair.world.bulk(transfer).1.stats().bytes
@@ -246,8 +257,7 @@ fn links_that_vary_and_keep_the_order_are_filled() {
         ("50/20/0/5,30/30/0/8", true, 0.8),
         ("50/20/0/5,50/30/0/0", false, 0.9),
     ] {
-        let keep = |wire: Profile| Profile { keep_order: true, ..wire };
-        let wires: Vec<_> = links_of(links).into_iter().map(keep).collect();
+        let wires = ordered(links, true);
         let shares = [1, 2, 3, 4, 5, 6].map(|seed| reached(seed, &wires, bbr, EARLY).0);
         let mean = shares.iter().sum::<f64>() / 6.0;
         assert!(mean >= least, "{links}: {shares:?}");
@@ -256,14 +266,12 @@ fn links_that_vary_and_keep_the_order_are_filled() {
 
 /// The share of the ideal that a transfer gets of links whose delay begins to vary in its sixth second, twelve seconds later and for twenty.
 fn of_links_that_begin_to_vary(links: &str, keep_order: bool, seed: u64, bbr: bool) -> f64 {
-    let keep = |wire: Profile| Profile { keep_order, ..wire };
-    let wires: Vec<_> = links_of(links).into_iter().map(keep).collect();
+    let wires = ordered(links, keep_order);
     let steady = |wire: &Profile| Profile { jitter: Duration::ZERO, ..wire.clone() };
     let before: Vec<_> = wires.iter().map(steady).collect();
     let mut pair = Pair::new(seed, &plan(&before)).expect("a plan the core accepts");
     pair.world.run_until(at(begins(seed, &wires)));
-    let sender = if bbr { sender_by(port()).with_bbr() } else { sender_by(port()) };
-    let transfer = pair.world.add_bulk(pair.left, pair.right, sender);
+    let transfer = pair.world.add_bulk(pair.left, pair.right, sender_of(bbr));
     pair.world.run_until(at(6000));
     for (wire, profile) in pair.wires.clone().into_iter().zip(&wires) {
         for direction in [Direction::There, Direction::Back] {
@@ -385,8 +393,7 @@ fn trace() {
     let start = std::env::var("START");
     let start = start.map_or(begins(seed, &wires), |start| start.parse().unwrap());
     pair.world.run_until(at(start));
-    let sender = sender_by(port());
-    let sender = if std::env::var("BBR").is_ok() { sender.with_bbr() } else { sender };
+    let sender = sender_of(std::env::var("BBR").is_ok());
     let transfer = pair.world.add_bulk(pair.left, pair.right, sender);
     let mut before = 0;
     let seconds: u64 = std::env::var("SECONDS").map_or(12, |seconds| seconds.parse().unwrap());
