@@ -43,28 +43,23 @@ impl TransmitHalf {
     /// There is a session, or another path.
     pub(super) fn open(&mut self, now: Instant) {
         let Some(earliest) = self.scheduler.earliest().filter(|it| it.is_trained()) else { return };
-        let begins = if earliest.has_several() { now } else { now + FOLLOWED };
-        if let Some(paced) = self.paced.as_mut() {
-            paced.trains.opening.at = Some(begins);
-            let usable = self.paths.iter_mut().map(|(_, path)| path).filter(|path| path.usable());
-            for path in usable {
-                if earliest.has_several() && std::mem::take(&mut path.opened.alone) {
-                    (path.opened.trains, path.opened.until) = (0, Instant::ZERO);
-                }
-                if path.opened.until == Instant::ZERO {
-                    path.opened.until = now + LONGEST;
-                }
+        let Some(paced) = self.paced.as_mut() else { return };
+        let several = earliest.has_several();
+        paced.trains.opening.at = Some(if several { now } else { now + FOLLOWED });
+        let usable = self.paths.iter_mut().map(|(_, path)| path).filter(|path| path.usable());
+        for Opened { trains, alone, until, .. } in usable.map(|path| &mut path.opened) {
+            if several && std::mem::take(alone) {
+                (*trains, *until) = (0, now + LONGEST);
+            } else if *until == Instant::ZERO {
+                *until = now + LONGEST;
             }
         }
     }
 
-    pub(super) fn is_trained(&self) -> bool {
-        self.scheduler.earliest().is_some_and(Earliest::is_trained)
-    }
-
     /// Whether it is being found out what a path is like, or will be as soon as it is usable.
     pub(super) fn finds_out(&self, now: Instant, path: &TransmitPath) -> bool {
-        let will = self.is_trained() && path.opened.until == Instant::ZERO;
+        let is_trained = self.scheduler.earliest().is_some_and(Earliest::is_trained);
+        let will = is_trained && path.opened.until == Instant::ZERO;
         will && path.may_be_shown() || path.is_being_found_out(now)
     }
 

@@ -12,6 +12,7 @@ use super::connection::TransmitHalf;
 use super::path::TransmitPath;
 use super::stages::{Committed, Trains};
 use crate::id::PathId;
+use crate::scheduler::earliest::Earliest;
 use crate::time::Instant;
 
 /// A train follows when so many times its bytes have been sent.
@@ -58,10 +59,11 @@ impl TransmitHalf {
 
     /// The path that a train of packets of `len` bytes is to be sent on, and of how many, after so many bytes.
     fn wanted_train(&self, now: Instant, len: usize, sent: u64) -> Option<(PathId, usize)> {
-        let earliest = self.scheduler.earliest()?;
-        if len < SHORTEST || !self.is_trained() || !earliest.has_several() {
+        if len < SHORTEST {
             return None;
         }
+        let wants = |it: &&Earliest| it.is_trained() && it.has_several();
+        let earliest = self.scheduler.earliest().filter(wants)?;
         let fits = |size: usize| sent >= COSTS * (size * len) as u64;
         self.paths.iter().find_map(|(index, path)| {
             let free = path.usable() && path.cost().is_zero() && path.fixed_rate.is_none();

@@ -86,14 +86,13 @@ impl RateEstimator {
 
     /// What feedback tells of the data that has arrived since the one before.
     pub(super) fn on_data(&mut self, block: &Block) {
-        let burst = self.burst_takes();
         let Some(last) = self.points.last() else { return };
-        let missing = |highest: u32, received| highest.wrapping_sub(received);
-        let before = missing(last.highest, last.packets);
-        self.overtaking.on_missing(before, missing(block.highest, block.received));
+        let missing = block.highest.wrapping_sub(block.received);
+        self.overtaking.on_missing(last.highest.wrapping_sub(last.packets), missing);
         if self.stage == Stage::Servo {
-            let took = after(block.highest_arrived, last.arrived);
-            let grown = f64::from(took) - f64::from(after(block.highest_sent, last.sent));
+            let arrived = f64::from(after(block.highest_arrived, last.arrived));
+            let grown = arrived - f64::from(after(block.highest_sent, last.sent));
+            let burst = self.burst_takes();
             self.wavering.on_delays(grown, block.delay_deviation.into(), burst);
         }
     }

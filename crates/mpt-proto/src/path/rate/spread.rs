@@ -74,16 +74,13 @@ impl Spread {
     }
 }
 
-/// So many feedbacks are looked back on.
-const LOOKED_BACK: u32 = 32;
-
-/// If so many of them tell of datagrams that were overtaken, the path delays each by another time.
+/// If so many of the last 32 feedbacks tell of datagrams that were overtaken, the path delays each by another time.
 const USUAL: u32 = 3;
 
 /// Whether datagrams overtake each other on the path. No queue does that, however it grows.
 #[derive(Debug, Default)]
 pub(super) struct Overtaking {
-    /// A bit for each feedback, the last one lowest: whether what had not arrived before has since.
+    /// A bit for each of the last feedbacks, the latest one lowest: whether what had not arrived before has since.
     recent: u32,
 }
 
@@ -95,7 +92,6 @@ impl Overtaking {
 
     /// Whether it is usual.
     pub(super) fn is_usual(&self) -> bool {
-        const { assert!(LOOKED_BACK == u32::BITS) };
         self.recent.count_ones() >= USUAL
     }
 }
