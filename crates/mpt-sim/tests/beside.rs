@@ -13,7 +13,7 @@ use mpt_proto::{PathId, PathStanding, RateStage};
 use mpt_sim::profile::Profile;
 use mpt_sim::traffic::bulk::Sender;
 use mpt_sim::world::pair::{Pair, PairPlan};
-use mpt_sim::world::{BulkId, Direction, End, HostId, TrunkId, World};
+use mpt_sim::world::{BulkId, Direction, End, HostId, TrunkId, WireId, World};
 
 /// 40 Mbit/s, 40 ms of round trip: 200 kB.
 const RATE: u64 = 40_000_000;
@@ -36,6 +36,7 @@ struct Two {
     trunk: TrunkId,
     left: HostId,
     bulks: [BulkId; 2],
+    other_wire: WireId,
 }
 
 fn sender(port: u16, from: u64, to: u64) -> Sender {
@@ -75,7 +76,7 @@ fn two_of(plan: &PairPlan, queue: u64, rival: Rival, [own, other]: [Sender; 2], 
         }
     };
     let trunk = world.add_trunk(&[wire, other_wire], Direction::There, shared);
-    Two { world, trunk, left, bulks: [own, other] }
+    Two { world, trunk, left, bulks: [own, other], other_wire }
 }
 
 impl Two {
@@ -238,6 +239,50 @@ fn table() {
                     println!("from {second} on, {name}: {got:.1?}, {share:.2} of a fair share");
                 }
             }
+        }
+    }
+}
+
+/// A tunnel's share of what others leave of the link in half a minute that load so many pages per second, each a transfer that ends after so
+/// many milliseconds, and what stands in the queue on average, in milliseconds.
+fn beside_pages([per_second, long]: [u64; 2], bbr: bool) -> [f64; 2] {
+    let own = sender(5001, 1000, 1_000_000);
+    let own = if bbr { own.with_bbr() } else { own };
+    let never = sender(5002, 900_000, 900_001);
+    let mut two = two_of(&path(), 25 * BDP, Rival::Plain, [own, never], 1);
+    let page = |nth: u64| {
+        let from = 500 + nth * 1000 / per_second;
+        sender(6000 + nth as u16, from, from + long)
+    };
+    let pages: Vec<_> = (0..36 * per_second)
+        .map(|nth| two.world.add_plain_bulk(two.other_wire, page(nth)))
+        .collect();
+    let bytes = |two: &Two| {
+        let of_page = |id: &BulkId| two.world.bulk(*id).1.stats().bytes as f64;
+        [two.bytes()[0], pages.iter().map(of_page).sum()]
+    };
+    two.world.run_until(at(5000));
+    let before = bytes(&two);
+    let mut sum = 0.0;
+    for millis in (5000..35_000).step_by(10) {
+        two.world.run_until(at(millis));
+        sum += two.world.trunk_backlog(two.trunk) as f64 * 8e3 / RATE as f64;
+    }
+    let after = bytes(&two);
+    let [own, others] = [0, 1].map(|it| (after[it] - before[it]) * 8.0 / 30.0);
+    [own / (RATE as f64 * 1380.0 / 1432.0 - others), sum / 3000.0]
+}
+
+/// Prints these of some loads.
+#[test]
+#[ignore = "prints a table, takes minutes"]
+fn pages() {
+    for bbr in [false, true] {
+        for load in
+            [[1, 170], [3, 170], [6, 170], [3, 130], [10, 130], [1, 250], [1, 300], [3, 300]]
+        {
+            let [share, stands] = beside_pages(load, bbr);
+            println!("BBR {bbr}, {load:?}: {share:.2} of the rest, {stands:.1} ms stand");
         }
     }
 }
