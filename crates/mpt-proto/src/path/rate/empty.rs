@@ -68,8 +68,7 @@ impl RateEstimator {
 
     /// Whether delays vary although nothing stands in a queue, and by more than a packet takes.
     pub(crate) fn varies(&self) -> bool {
-        let packet = 1500.0 * 1e6 / self.rate.max(FLOOR);
-        self.exceeds() > packet.max(JITTERY)
+        self.exceeds() > self.packet_takes().max(JITTERY)
     }
 
     /// By how many microseconds the delay exceeds its least on average although nothing stands in a queue: that of single datagrams, or what
@@ -78,7 +77,7 @@ impl RateEstimator {
         let wavering = self.wavering.mean();
         let of_data = match self.overtaking.is_usual() {
             true => OVER_DEVIATION * self.noise,
-            false if wavering > JITTERY => OVER_WAVERING * wavering,
+            false if wavering > JITTERY.max(self.packet_takes() / 2.0) => OVER_WAVERING * wavering,
             false => 0.0,
         };
         of_data.max(self.spread.mean())
@@ -97,9 +96,14 @@ impl RateEstimator {
         }
     }
 
+    /// How long a packet takes to leave, in microseconds.
+    fn packet_takes(&self) -> f64 {
+        1500.0 * 1e6 / self.rate.max(FLOOR)
+    }
+
     /// How long two packets take to leave, in microseconds: datagrams of one burst wait for each other.
     pub(super) fn burst_takes(&self) -> f64 {
-        2.0 * 1500.0 * 1e6 / self.rate.max(FLOOR)
+        2.0 * self.packet_takes()
     }
 
     /// Whether delays vary, also while data is sent.
