@@ -271,4 +271,16 @@ mod tests {
         path.spread = Spread::default();
         assert_eq!(path.without_burst(22_000.0, 9000.0), 13_000.0, "nothing else makes them vary");
     }
+
+    #[test]
+    fn what_packets_of_a_slow_link_take_is_no_delay_that_varies() {
+        // Data deviates by 1 ms beside its trend.
+        let varies = |rate| {
+            let mut path = RateEstimator { rate, ..RateEstimator::default() };
+            (0..400).for_each(|_| path.wavering.on_delays(0.0, 1000.0, 0.0));
+            path.varies()
+        };
+        assert!(!varies(5e6 / 8.0), "a packet takes 2.4 ms");
+        assert!(varies(20e6 / 8.0), "a packet takes 0.6 ms");
+    }
 }

@@ -78,9 +78,8 @@ impl RateEstimator {
 
     /// The target of q.
     pub(super) fn target(&self, round_trip: Duration) -> f64 {
-        let packets = 2.0 * 1500.0 * 1e6 / self.rate.max(LEAST);
         let target = (round_trip / 20).clamp(TARGET[0], TARGET[1]);
-        (target.as_micros() as f64).max(packets) + self.allowance()
+        (target.as_micros() as f64).max(self.burst_takes()) + self.allowance()
     }
 
     /// What the servo takes for q. Below its target that is what it will be: q is known a round trip late, and a pace that goes by what
