@@ -36,6 +36,7 @@ struct Two {
     trunk: TrunkId,
     left: HostId,
     bulks: [BulkId; 2],
+    /// What the rival sends goes by this one.
     other_wire: WireId,
 }
 
@@ -100,12 +101,30 @@ impl Two {
         [0, 1].map(|it| (after[it] - before[it]) * 8.0 / 1e6 / (to - from) as f64)
     }
 
+    /// How many milliseconds stand in the queue.
+    fn stands(&self) -> f64 {
+        self.world.trunk_backlog(self.trunk) as f64 * 8e3 / RATE as f64
+    }
+
+    /// The same on average from one second to another.
+    fn mean_queue(&mut self, from: u64, to: u64) -> f64 {
+        let looks = (from * 1000..to * 1000).step_by(10);
+        let count = looks.clone().count() as f64;
+        let sum: f64 = looks
+            .map(|millis| {
+                self.world.run_until(at(millis));
+                self.stands()
+            })
+            .sum();
+        sum / count
+    }
+
     /// What happens in a second.
     fn second(&mut self, second: u64) -> String {
         let [own, other] = self.goodput(second, second + 1);
         let standing = self.standing();
         let mbps = |rate: Option<u64>| rate.map_or(0.0, |rate| rate as f64 * 8.0 / 1e6);
-        let stands = self.world.trunk_backlog(self.trunk) as f64 * 8e3 / RATE as f64;
+        let stands = self.stands();
         let (rate, pace) = (mbps(standing.rate), mbps(standing.pace));
         let found = standing.found.last().map(|found| found.what);
         format!(
@@ -203,13 +222,9 @@ fn a_tunnel_that_is_alone_again_keeps_no_queue() {
     two.world.run_until(at(19_000));
     assert_eq!(two.standing().stage, RateStage::Competing);
     two.world.run_until(at(50_000));
-    let (mut sum, mut carried) = (0, two.goodput(50, 51)[0]);
-    for millis in (51_000..61_000).step_by(10) {
-        two.world.run_until(at(millis));
-        sum += two.world.trunk_backlog(two.trunk);
-    }
+    let mut carried = two.goodput(50, 51)[0];
+    let mean = two.mean_queue(51, 61);
     carried += two.goodput(61, 62)[0];
-    let mean = sum as f64 / 1000.0 * 8e3 / RATE as f64;
     assert!(mean < 15.0, "{mean} ms stand in the queue on average");
     assert_ne!(two.standing().stage, RateStage::Competing);
     assert!(carried / 2.0 > 0.9 * 40.0 * 1380.0 / 1432.0, "{carried}");
@@ -244,43 +259,39 @@ fn table() {
 }
 
 /// A tunnel's share of what others leave of the link in half a minute that load so many pages per second, each a transfer that ends after so
-/// many milliseconds, and what stands in the queue on average, in milliseconds.
+/// many milliseconds, and what stands in the queue on average, in milliseconds. A page of 8 ms is ten packets.
 fn beside_pages([per_second, long]: [u64; 2], bbr: bool) -> [f64; 2] {
     let own = sender(5001, 1000, 1_000_000);
     let own = if bbr { own.with_bbr() } else { own };
-    let never = sender(5002, 900_000, 900_001);
-    let mut two = two_of(&path(), 25 * BDP, Rival::Plain, [own, never], 1);
     let page = |nth: u64| {
         let from = 500 + nth * 1000 / per_second;
         sender(6000 + nth as u16, from, from + long)
     };
-    let pages: Vec<_> = (0..36 * per_second)
-        .map(|nth| two.world.add_plain_bulk(two.other_wire, page(nth)))
-        .collect();
-    let bytes = |two: &Two| {
-        let of_page = |id: &BulkId| two.world.bulk(*id).1.stats().bytes as f64;
-        [two.bytes()[0], pages.iter().map(of_page).sum()]
+    let mut two = two_of(&path(), 25 * BDP, Rival::Plain, [own, page(0)], 1);
+    let [own, first] = two.bulks;
+    let later = (1..36 * per_second).map(|nth| two.world.add_plain_bulk(two.other_wire, page(nth)));
+    let pages: Vec<_> = std::iter::once(first).chain(later).collect();
+    let mbytes = |two: &Two, bulks: &[BulkId]| {
+        let bytes = bulks.iter().map(|bulk| two.world.bulk(*bulk).1.stats().bytes);
+        bytes.sum::<u64>() as f64 / 1e6
     };
     two.world.run_until(at(5000));
-    let before = bytes(&two);
-    let mut sum = 0.0;
-    for millis in (5000..35_000).step_by(10) {
-        two.world.run_until(at(millis));
-        sum += two.world.trunk_backlog(two.trunk) as f64 * 8e3 / RATE as f64;
-    }
-    let after = bytes(&two);
-    let [own, others] = [0, 1].map(|it| (after[it] - before[it]) * 8.0 / 30.0);
-    [own / (RATE as f64 * 1380.0 / 1432.0 - others), sum / 3000.0]
+    let before = [mbytes(&two, &[own]), mbytes(&two, &pages)];
+    let stands = two.mean_queue(5, 35);
+    let carried = mbytes(&two, &[own]) - before[0];
+    let left = 30.0 * RATE as f64 / 8e6 * 1380.0 / 1432.0 - (mbytes(&two, &pages) - before[1]);
+    [carried / left, stands]
 }
 
 /// Prints these of some loads.
 #[test]
-#[ignore = "prints a table, takes minutes"]
+#[ignore = "prints a table"]
 fn pages() {
+    const PAGES: [[u64; 2]; 8] =
+        [[1, 170], [3, 170], [6, 170], [3, 130], [10, 130], [1, 250], [1, 300], [3, 300]];
+    const BURSTS: [[u64; 2]; 4] = [[20, 8], [50, 8], [100, 8], [200, 8]];
     for bbr in [false, true] {
-        for load in
-            [[1, 170], [3, 170], [6, 170], [3, 130], [10, 130], [1, 250], [1, 300], [3, 300]]
-        {
+        for load in PAGES.into_iter().chain(BURSTS) {
             let [share, stands] = beside_pages(load, bbr);
             println!("BBR {bbr}, {load:?}: {share:.2} of the rest, {stands:.1} ms stand");
         }
