@@ -293,7 +293,7 @@ impl RateEstimator {
                 Stage::Servo if competed => {}
                 Stage::Open => self.update_open(&sample, round_trip),
                 Stage::Start => self.update_start(&sample, round_trip),
-                Stage::Servo => self.update(now, &sample, round_trip),
+                Stage::Servo => self.update(now, &sample, round_trip, given.others),
             }
             self.was_busy = self.stage == Stage::Servo && (self.was_busy || sample.busy);
             if self.held {
@@ -311,7 +311,7 @@ impl RateEstimator {
         self.updated = now;
     }
 
-    fn update(&mut self, now: Instant, sample: &Sample, round_trip: Duration) {
+    fn update(&mut self, now: Instant, sample: &Sample, round_trip: Duration, others: Queues) {
         let target = self.target(round_trip);
         let queue = f64::from(self.queue);
         let change = sample.arrived - sample.sent;
@@ -326,7 +326,9 @@ impl RateEstimator {
             self.boost = if self.is_jittery() { (self.boost / 2.0).max(1.0) } else { 1.0 };
             // Something stands in the queue now. So it did all the time if it became less; and if it became more, more
             // was sent than the path carries. If it stays although little is sent, the least delay has risen.
-            let grows = change > 0.1 * sample.sent + 2.0 * noise;
+            // A route that becomes longer lets it seem to grow once, when q is above its target for the first time, and no other path has a queue.
+            let is_first = self.drain.is_none() && others == Queues::Empty;
+            let grows = change > 0.1 * sample.sent + 2.0 * noise && !is_first;
             if moves && (sample.busy || grows && !self.is_sparse(sample, target)) {
                 let share = if change > 0.0 { 0.5 } else { 0.25 };
                 let share = if self.is_jittery() { share / 2.0 } else { share };

@@ -39,7 +39,8 @@ impl RateEstimator {
 mod tests {
     use std::time::Duration;
 
-    use super::super::Stage;
+    use super::super::check::DrainCheck;
+    use super::super::{Queues, Stage};
     use super::*;
 
     const ROUND_TRIP: Duration = Duration::from_millis(40);
@@ -119,9 +120,23 @@ mod tests {
     #[test]
     fn a_rate_does_not_fall_because_few_datagrams_take_longer() {
         let mut path = RateEstimator { stage: Stage::Servo, ..begun() };
-        path.update(Default::default(), &sample(200_000.0, false), ROUND_TRIP);
+        path.update(Default::default(), &sample(200_000.0, false), ROUND_TRIP, Queues::Filling);
         assert_eq!(path.rate, 2.5e6);
-        path.update(Default::default(), &sample(20_000.0, false), ROUND_TRIP);
+        path.update(Default::default(), &sample(20_000.0, false), ROUND_TRIP, Queues::Filling);
         assert!(path.rate < 2.0e6, "{}", path.rate);
+    }
+
+    #[test]
+    fn a_rate_does_not_fall_because_a_delay_is_longer_for_the_first_time() {
+        let updated = |drain: Option<DrainCheck>, others| {
+            let stage = Stage::Servo;
+            let mut path = RateEstimator { stage, drain: drain.map(Box::new), ..begun() };
+            path.update(Default::default(), &sample(20_000.0, false), ROUND_TRIP, others);
+            path.rate
+        };
+        assert_eq!(updated(None, Queues::Empty), 2.5e6, "the route may be longer");
+        assert!(updated(None, Queues::Draining) < 2.0e6, "another path has a queue, too");
+        let drain = DrainCheck { before: 15_000, from: 0, predicted: 0.0, judged: None };
+        assert!(updated(Some(drain), Queues::Empty) < 2.0e6, "q has grown since");
     }
 }
