@@ -214,6 +214,17 @@ fn two_tunnels_keep_the_queue_short() {
     }
 }
 
+/// Nor does it take others for one that send in bursts, whatever stands there: a fifth to a third of what the link carries.
+#[test]
+#[cfg_attr(debug_assertions, ignore = "takes minutes without --release")]
+fn steady_bursts_of_others_raise_no_queue() {
+    for per_second in [60, 100, 140] {
+        let [share, stands] = beside_pages([per_second, 8], 26, false);
+        println!("{per_second} per second: {share:.2} of the rest, {stands:.1} ms stand");
+        assert!(share > 0.9 && stands < 15.0, "{per_second}: {share} of the rest, {stands} ms");
+    }
+}
+
 /// The flow ends in the 20th second; until then it has kept up to 200 ms.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "takes minutes without --release")]
@@ -258,9 +269,9 @@ fn table() {
     }
 }
 
-/// A tunnel's share of what others leave of the link in half a minute that load so many pages per second, each a transfer that ends after so
-/// many milliseconds, and what stands in the queue on average, in milliseconds. A page of 8 ms is ten packets.
-fn beside_pages([per_second, long]: [u64; 2], bbr: bool) -> [f64; 2] {
+/// A tunnel's share of what others leave of the link from second 5 until another one that load so many pages per second, each a transfer that
+/// ends after so many milliseconds, and what stands in the queue on average, in milliseconds. A page of 8 ms is ten packets.
+fn beside_pages([per_second, long]: [u64; 2], until: u64, bbr: bool) -> [f64; 2] {
     let own = sender(5001, 1000, 1_000_000);
     let own = if bbr { own.with_bbr() } else { own };
     let page = |nth: u64| {
@@ -269,7 +280,8 @@ fn beside_pages([per_second, long]: [u64; 2], bbr: bool) -> [f64; 2] {
     };
     let mut two = two_of(&path(), 25 * BDP, Rival::Plain, [own, page(0)], 1);
     let [own, first] = two.bulks;
-    let later = (1..36 * per_second).map(|nth| two.world.add_plain_bulk(two.other_wire, page(nth)));
+    let later = (1..(until + 1) * per_second)
+        .map(|nth| two.world.add_plain_bulk(two.other_wire, page(nth)));
     let pages: Vec<_> = std::iter::once(first).chain(later).collect();
     let mbytes = |two: &Two, bulks: &[BulkId]| {
         let bytes = bulks.iter().map(|bulk| two.world.bulk(*bulk).1.stats().bytes);
@@ -277,9 +289,10 @@ fn beside_pages([per_second, long]: [u64; 2], bbr: bool) -> [f64; 2] {
     };
     two.world.run_until(at(5000));
     let before = [mbytes(&two, &[own]), mbytes(&two, &pages)];
-    let stands = two.mean_queue(5, 35);
+    let stands = two.mean_queue(5, until);
     let carried = mbytes(&two, &[own]) - before[0];
-    let left = 30.0 * RATE as f64 / 8e6 * 1380.0 / 1432.0 - (mbytes(&two, &pages) - before[1]);
+    let left = (until - 5) as f64 * RATE as f64 / 8e6 * 1380.0 / 1432.0
+        - (mbytes(&two, &pages) - before[1]);
     [carried / left, stands]
 }
 
@@ -292,7 +305,7 @@ fn pages() {
     const BURSTS: [[u64; 2]; 4] = [[20, 8], [50, 8], [100, 8], [200, 8]];
     for bbr in [false, true] {
         for load in PAGES.into_iter().chain(BURSTS) {
-            let [share, stands] = beside_pages(load, bbr);
+            let [share, stands] = beside_pages(load, 35, bbr);
             println!("BBR {bbr}, {load:?}: {share:.2} of the rest, {stands:.1} ms stand");
         }
     }

@@ -9,6 +9,10 @@
 //! - After one that fails the rate is *doubted*: the path is sent on by less than what it delivers. If q falls then, that is its rate.
 //!   If it does not, the route is longer, and the rate is what it was.
 //! - That counts only while nothing else fills the queue: the other paths are sent on by less than they deliver as well.
+//!
+//! Others outside of the connection that send steadily, whatever they are told, fill what is hardly drained, and the rate beside them is easily
+//! believed to be higher than it is. So on a path alone a drain that fails is repeated with a little less. Not with much: a flow
+//! that keeps a queue would take it.
 
 use std::time::Duration;
 
@@ -26,6 +30,9 @@ const FAILED_BY_THEN: f64 = 0.5;
 
 /// What a path delivers that has little to send may be much less than it carries: a rate that is doubted falls to no less than this share.
 const DOUBTED: f64 = 0.5;
+
+/// The same of a path alone.
+const DOUBTED_ALONE: f64 = 0.96;
 
 /// Another path may have the queue in common if it sees more than this share of it. Nor does what falls to no less show that anything was drained.
 const SIMILAR: f64 = 0.5;
@@ -89,9 +96,12 @@ impl RateEstimator {
         }
         let had_failed = self.misses > 0;
         self.misses = 1;
-        if !had_failed && is_shared && self.doubted.is_none() {
-            let delivers = self.delivered.max(DOUBTED * self.rate).max(LEAST);
-            self.doubted = Some((self.rate.min(delivers), self.queue));
+        if !had_failed && self.doubted.is_none() {
+            // If q falls on a path alone, that says nothing of its rate: somebody else may have sent less.
+            let (share, before) =
+                if is_shared { (DOUBTED, self.queue) } else { (DOUBTED_ALONE, 0) };
+            let delivers = self.delivered.max(share * self.rate).max(LEAST);
+            self.doubted = Some((self.rate.min(delivers), before));
         }
         if had_failed && given.others < Queues::Filling {
             self.misses = 0;
@@ -165,6 +175,16 @@ mod tests {
         stands(&mut path, 200, 10_000, Queues::Empty);
         assert!(is_longer(&path));
         assert_eq!((path.base, path.rate, path.doubted), (Some([40_000; 2]), 2.5e6, None));
+    }
+
+    #[test]
+    fn a_drain_that_fails_is_repeated_with_less() {
+        let mut path = full();
+        stands(&mut path, 60, 10_000, Queues::Empty);
+        assert!(path.misses == 1 && !is_longer(&path));
+        assert_eq!((path.rate, path.trusted()), (2.5e6, 2.4e6));
+        stands(&mut path, 20, 1000, Queues::Empty);
+        assert_eq!((path.rate, path.doubted), (2.5e6, None), "others may have sent less");
     }
 
     #[test]
