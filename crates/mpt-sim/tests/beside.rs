@@ -214,7 +214,7 @@ fn two_tunnels_keep_the_queue_short() {
     }
 }
 
-/// Nor does it take others for one that send in bursts, whatever stands there: a fifth to a third of what the link carries.
+/// Nor does it take others for one that send in bursts, whatever stands there: a sixth to two fifths of what the link carries.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "takes minutes without --release")]
 fn steady_bursts_of_others_raise_no_queue() {

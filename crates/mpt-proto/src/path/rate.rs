@@ -117,7 +117,7 @@ pub(crate) struct RateEstimator {
     /// From when on what is lost counts, after the path was dead.
     judged_from: Instant,
     misses: u8,
-    /// What the path delivers, while its rate is doubted, and q when that began.
+    /// What the path is sent on by while its rate is doubted, and q when that began; zero on a path alone.
     doubted: Option<(f64, i32)>,
     /// What arrived per second lately, in bytes.
     delivered: f64,
