@@ -5,10 +5,11 @@ use std::time::Duration;
 use crate::links::{self, at, bulk, carried, links_of, of_each, plan, stream_between, wire};
 use mpt_proto::{Change, Drop, PathId, PathState, Picks, RepairStats};
 use mpt_sim::loss::{GilbertElliott, Loss};
+use mpt_sim::nat::Nat;
 use mpt_sim::profile::Profile;
 use mpt_sim::traffic::bulk::Sender;
 use mpt_sim::traffic::stream::{Source, Verdict};
-use mpt_sim::world::pair::Pair;
+use mpt_sim::world::pair::{Pair, PairPlan};
 use mpt_sim::world::{BulkId, Direction};
 
 const MS: Duration = Duration::from_millis(1);
@@ -258,6 +259,25 @@ fn a_transfer_goes_on_soon_when_its_acknowledgements_are_lost() {
     let mut pauses = of_each([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11], pause);
     pauses.sort_unstable();
     assert!(pauses[6] <= 80 && pauses[11] <= 135, "{pauses:?}");
+}
+
+/// A translator of addresses gives a path another one. The acknowledgements go to the old one until the new one has proved to be the peer's.
+#[test]
+fn a_transfer_goes_on_soon_when_a_path_has_another_address() {
+    let pause = |start: &u64| {
+        let plan = PairPlan { server_learns: true, ..plan(&[wire(40, 15), wire(40, 10)]) };
+        let mut pair = Pair::new(1 + start, &plan).expect("a plan the core accepts");
+        let path = pair.wires[1];
+        pair.world.set_nat(path, Some(Nat::new("203.0.113.72".parse().expect("an address"))));
+        pair.world.run_until(at(1000));
+        let transfer = bulk(&mut pair);
+        let moved = 4000 + 37 * start;
+        pair.world.run_until(at(moved));
+        pair.world.nat_mut(path).expect("a translator").rebind();
+        longest_pause(&mut pair, transfer, [moved, moved + 1000])
+    };
+    let pauses = of_each([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11], pause);
+    assert!(pauses.iter().all(|pause| *pause <= 45), "{pauses:?}");
 }
 
 #[test]

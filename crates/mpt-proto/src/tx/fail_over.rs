@@ -252,6 +252,14 @@ impl TransmitHalf {
         self.reschedule(now);
     }
 
+    /// A path leads to another address of the peer from now on. What was sent to the one before is lost if the peer has left it.
+    pub(super) fn on_elsewhere(&mut self, now: Instant, index: usize) {
+        if self.is_repaired() {
+            self.paths[index].silence.forget();
+            self.fail_over.resend(now, 1 << index);
+        }
+    }
+
     /// Paths have ceased to carry: what is not acknowledged of them goes by the others. One that was switched off still
     /// delivers what it has.
     pub(super) fn resend_left(&mut self, now: Instant, carried: u64) {

@@ -69,10 +69,15 @@ impl TransmitHalf {
     pub(crate) fn set_path(&mut self, id: PathId, config: &PathConfig, now: Instant) {
         let Some(path) = self.staying(id) else { return };
         if path.ends != (config.socket, config.remote) {
+            let is_elsewhere = path.ends.1 != config.remote;
             path.ends = (config.socket, config.remote);
             path.mtu.restart(now);
             path.mtu_told = None;
+            if is_elsewhere {
+                self.on_elsewhere(now, id.index());
+            }
         }
+        let Some(path) = self.staying(id) else { return };
         if (path.keepalive, path.failover) != (config.keepalive, config.failover) {
             (path.keepalive, path.failover) = (config.keepalive, config.failover);
             path.next_keepalive = None;
