@@ -30,6 +30,10 @@ pub struct Traffic {
     /// TCP and QUIC: flows at once, 1 to 16; calls at once, 1 to 200.
     #[serde(deserialize_with = "value::flows")]
     pub flows: u32,
+    /// TCP: the most that a socket may hold to send or to receive, in MB (10⁶ bytes), in place of what the machine has set for
+    /// `net.ipv4.tcp_wmem` and `tcp_rmem`.
+    #[serde(deserialize_with = "value::buffer", skip_serializing_if = "Option::is_none")]
+    pub buffer_mb: Option<u64>,
     /// FTP: size of the file in MB (10⁶ bytes).
     #[serde(deserialize_with = "value::file_size")]
     pub file_mb: u64,
@@ -87,6 +91,7 @@ impl Default for Traffic {
             direction: Direction::Forward,
             congestion: tcp::CUBIC.into(),
             flows: 1,
+            buffer_mb: None,
             file_mb: 1000,
             rate_mbps: 10.0,
             size: 1200,

@@ -44,6 +44,11 @@ pub(crate) fn flows<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D
     within(deserializer, 1..=200, "flows")
 }
 
+/// Buffers of a socket in MB.
+pub(crate) fn buffer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    within(deserializer, 1..=1000, "MB").map(Some)
+}
+
 /// Size of a file in MB.
 pub(crate) fn file_size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     within(deserializer, 1..=10_000, "MB")

@@ -32,6 +32,7 @@
 //! long_seconds = 60             # CUBIC over links of different delays goes on so long
 //! congestion = "cubic"
 //! flows = 1
+//! buffer_mb = 64                # TCP sockets hold so much, whatever the machine has set
 //! direction = "forward"         # left to right; or "backward"
 //!
 //! [outage]                      # one more TCP flow, during which links are silent black holes

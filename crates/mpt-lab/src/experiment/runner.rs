@@ -205,7 +205,15 @@ impl<'a> Bench<'a> {
         }
         let seed = cell.topology.seed.wrapping_add(u64::from(repetition.saturating_sub(1)));
         let topology = Topology { seed, ..cell.topology.clone() };
-        let mut lab = Lab::start_on(&topology, self.backend)?;
+        let backend = self.backend;
+        let start = || -> Result<Lab> {
+            let lab = Lab::start_on(&topology, backend)?;
+            if let Some(megabytes) = cell.traffic.buffer_mb {
+                lab.set_tcp_buffers(megabytes)?;
+            }
+            Ok(lab)
+        };
+        let mut lab = start()?;
         let mut is_fresh = true;
         for (step, measured) in planned.iter().zip(measured) {
             if !is_open(measured) {
@@ -213,7 +221,7 @@ impl<'a> Bench<'a> {
             }
             // A link or a translator to which something has happened is not what it was.
             if !is_fresh && !cell.events.is_empty() {
-                lab = Lab::start_on(&topology, self.backend)?;
+                lab = start()?;
             }
             is_fresh = false;
             let title = title(experiment, cell, step);
@@ -225,7 +233,7 @@ impl<'a> Bench<'a> {
                 && self.stop.check().is_ok()
             {
                 self.watch.on_trouble(&format!("{title}, once more after: {error:#}"));
-                lab = Lab::start_on(&topology, self.backend)?;
+                lab = start()?;
                 outcome = self.attempt(&lab, cell, step, &title);
             }
             // The next system gets hosts that are as the first one's were.
@@ -233,7 +241,7 @@ impl<'a> Bench<'a> {
                 self.watch.on_trouble(&format!(
                     "{title}: left behind, so others get fresh hosts: {left}"
                 ));
-                lab = Lab::start_on(&topology, self.backend)?;
+                lab = start()?;
                 is_fresh = true;
             }
             match outcome {

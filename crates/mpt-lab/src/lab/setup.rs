@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use anyhow::{Context as _, Result, ensure};
 use mpt_io::netlink::Netlink;
 
-use super::Host;
+use super::{Host, Lab};
 use crate::topology::{Addressing, LinkSpec, Side, Topology};
 
 /// The interface that every namespace is born with.
@@ -25,6 +25,15 @@ impl Host {
     ) -> Result<Vec<E>> {
         self.run(|| Setup::begin(self.side, topology)?.links(open))
             .with_context(|| format!("cannot set up host `{}`", self.name()))
+    }
+}
+
+impl Lab {
+    /// Lets the TCP sockets of both hosts hold so many MB (10⁶ bytes) to send, and to receive.
+    pub fn set_tcp_buffers(&self, megabytes: u64) -> Result<()> {
+        [Side::Left, Side::Right]
+            .into_iter()
+            .try_for_each(|side| self.host(side).run(|| set_tcp_buffers(megabytes * 1_000_000)))
     }
 }
 
@@ -126,6 +135,18 @@ fn forget_connections() -> Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other.with_context(|| format!("cannot write {file}")),
     }
+}
+
+/// Lets TCP sockets hold so many bytes to send, and to receive; what they begin with stays as it is.
+fn set_tcp_buffers(bytes: u64) -> Result<()> {
+    for name in ["tcp_wmem", "tcp_rmem"] {
+        let file = format!("/proc/sys/net/ipv4/{name}");
+        let before = fs::read_to_string(&file).with_context(|| format!("cannot read {file}"))?;
+        let (least, _) = before.trim().rsplit_once(char::is_whitespace).unwrap_or_default();
+        fs::write(&file, format!("{least} {bytes}"))
+            .with_context(|| format!("cannot write {file}"))?;
+    }
+    Ok(())
 }
 
 /// Accepts packets from the server through any link, although the route back takes the first.

@@ -136,7 +136,7 @@ fn plan(
         growth,
         segment: sizes.segment,
         inner_header: sizes.inner_header,
-        send_buffer: SEND_BUFFER,
+        send_buffer: traffic.buffer_mb.map_or(SEND_BUFFER, |mb| mb as usize * 900_000),
         length: Duration::from_secs_f64(seconds),
         seed: topology.seed,
     }

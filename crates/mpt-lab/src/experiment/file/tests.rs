@@ -87,6 +87,7 @@ fn every_error_is_reported_with_line_and_caret() {
         ("[traffic]\nlong_seconds = 9", "9 is out of range: 20 to 600", "9"),
         ("[traffic]\nseconds = 30\nlong_seconds = 20", "not longer than the 30 s", "[traffic]"),
         ("[traffic]\nflows = 0", "0 is out of range: 1 to 200 flows", "0"),
+        ("[traffic]\nbuffer_mb = 0", "0 is out of range: 1 to 1000 MB", "0"),
         ("[traffic]\nflows = 17", "17 flows: at most 16", "[traffic]"),
         ("[traffic]\nkind = 'udp'\nrate_mbps = 90000", "more than 10000000 packets", "[traffic]"),
         ("[traffic]\nkind = 'ping'\ninterval = 0.001\nseconds = 600", "requests", "[traffic]"),
