@@ -69,8 +69,8 @@ pub mod wire;
 pub use change::{Change, Surcharge};
 pub use class::{BuiltIn, ClassConfig, FlowStats, RepairMode, Why};
 pub use config::{
-    ConfigError, ConnectionConfig, EndpointConfig, FramingConfig, Late, MAX_WEIGHT, MAX_WINDOW,
-    PathConfig, ReorderConfig, SchedulerConfig,
+    ConfigError, ConnectionConfig, EVIDENCE_WINDOW, EndpointConfig, FramingConfig, Late,
+    MAX_WEIGHT, MAX_WINDOW, PathConfig, ReorderConfig, SchedulerConfig,
 };
 pub use connection::{Connection, PathView};
 pub use demux::accept::{AcceptConfig, ConnectRequest};

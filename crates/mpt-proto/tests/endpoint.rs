@@ -281,7 +281,7 @@ fn settings_that_contradict_each_other_are_refused() {
         assert_eq!(refused, Some(ConfigError::Weight { connection: 0, path: 1 }));
     }
     let window = refused(&|connection| connection.reorder.window = 10_001);
-    assert_eq!(window, Some(ConfigError::Window { connection: 0 }));
+    assert_eq!(window, Some(ConfigError::Window { connection: 0, most: 10_000 }));
     let same_path = refused(&|connection| connection.paths[1] = connection.paths[0].clone());
     assert_eq!(same_path, Some(ConfigError::SamePath { connection: 0, path: 1 }));
     let mut twice = good.clone();

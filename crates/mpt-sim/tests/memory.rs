@@ -4,8 +4,8 @@ use std::alloc::System;
 use std::time::Duration;
 
 use mpt_proto::{
-    Change, ConnectionId, FramingConfig, Instant, Late, ReceiveHalf, ReorderConfig,
-    SchedulerConfig, TransmitHalf,
+    Change, ConnectionId, FramingConfig, Instant, ReceiveHalf, ReorderConfig, SchedulerConfig,
+    TransmitHalf,
 };
 use mpt_sim::loss::Loss;
 use mpt_sim::profile::Profile;
@@ -38,8 +38,7 @@ fn plan(framing: FramingConfig, loss: Loss) -> PairPlan {
     plan.server_learns = true;
     plan.connection.framing = framing;
     plan.connection.scheduler = SchedulerConfig::Earliest;
-    plan.connection.reorder =
-        ReorderConfig { evidence: true, late: Late::Deliver, ..ReorderConfig::default() };
+    plan.connection.reorder = ReorderConfig::by_evidence();
     plan
 }
 

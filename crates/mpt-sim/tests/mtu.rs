@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mpt_proto::{Event, FramingConfig, Instant, Late, PathId, ReorderConfig, SchedulerConfig};
+use mpt_proto::{Event, FramingConfig, Instant, PathId, ReorderConfig, SchedulerConfig};
 use mpt_sim::loss::Loss;
 use mpt_sim::profile::Profile;
 use mpt_sim::traffic::stream::Source;
@@ -36,8 +36,7 @@ fn pair_by(scheduler: SchedulerConfig, seed: u64, loss: f64) -> Pair {
     let mut plan = PairPlan::new(vec![PathPlan::symmetric(wire(loss)); 2]);
     plan.connection.scheduler = scheduler;
     plan.connection.framing = FramingConfig::Extended;
-    plan.connection.reorder =
-        ReorderConfig { evidence: true, late: Late::Deliver, ..ReorderConfig::default() };
+    plan.connection.reorder = ReorderConfig::by_evidence();
     let mut pair = Pair::new(seed, &plan).expect("a plan the core accepts");
     for host in [pair.left, pair.right] {
         for path in [0, 1] {

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use mpt_proto::{
-    Change, Drop, Event, FramingConfig, Instant, Late, Origin, PathConfig, PathId, ReorderConfig,
+    Change, Drop, Event, FramingConfig, Instant, Origin, PathConfig, PathId, ReorderConfig,
     SchedulerConfig, SocketId,
 };
 use mpt_sim::loss::Loss;
@@ -27,8 +27,7 @@ fn plan() -> PairPlan {
     let mut plan =
         PairPlan::new(vec![PathPlan::symmetric(wire(10)), PathPlan::symmetric(wire(30))]);
     plan.connection.framing = FramingConfig::Sealed;
-    plan.connection.reorder =
-        ReorderConfig { evidence: true, late: Late::Deliver, ..ReorderConfig::default() };
+    plan.connection.reorder = ReorderConfig::by_evidence();
     plan
 }
 

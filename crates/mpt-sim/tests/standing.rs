@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::links::{links_of, plan};
 use mpt_proto::{
-    Finding, FramingConfig, Instant, Late, PathId, PathStanding, RateStage, ReorderConfig,
+    Finding, FramingConfig, Instant, PathId, PathStanding, RateStage, ReorderConfig,
     SchedulerConfig,
 };
 use mpt_sim::profile::Profile;
@@ -32,8 +32,7 @@ fn new(wires: &[Profile]) -> Pair {
     let mut plan = PairPlan::new(wires.iter().cloned().map(PathPlan::symmetric).collect());
     plan.connection.framing = FramingConfig::Extended;
     plan.connection.scheduler = SchedulerConfig::Earliest;
-    plan.connection.reorder =
-        ReorderConfig { evidence: true, late: Late::Deliver, ..ReorderConfig::default() };
+    plan.connection.reorder = ReorderConfig::by_evidence();
     Pair::new(1, &plan).expect("a plan the core accepts")
 }
 

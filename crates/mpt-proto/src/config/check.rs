@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use super::{ConnectionConfig, EndpointConfig, FramingConfig, MAX_WEIGHT, MAX_WINDOW, PathConfig};
+use super::{ConnectionConfig, EndpointConfig, FramingConfig, MAX_WEIGHT, PathConfig};
 use crate::demux::address::{Candidate, Origins};
 use crate::id::{ConnectionId, MAX_PATHS, PathId};
 use crate::peer_kind::PeerKind;
@@ -64,8 +64,9 @@ impl ConnectionConfig {
         if self.paths.len() > MAX_PATHS {
             return Err(ConfigError::TooManyPaths { connection });
         }
-        if self.reorder.window > MAX_WINDOW {
-            return Err(ConfigError::Window { connection });
+        if self.reorder.window > self.reorder.max_window() {
+            let most = self.reorder.max_window();
+            return Err(ConfigError::Window { connection, most });
         }
         let zero = |path: &PathConfig| {
             [path.keepalive, path.dead_time, path.failover].iter().flatten().any(Duration::is_zero)
@@ -135,10 +136,12 @@ pub enum ConfigError {
         /// Which of its paths.
         path: usize,
     },
-    /// The reorder window is above [`MAX_WINDOW`].
+    /// The reorder window is above [`MAX_WINDOW`](super::MAX_WINDOW), or above [`EVIDENCE_WINDOW`](super::EVIDENCE_WINDOW) by evidence.
     Window {
         /// Which connection.
         connection: usize,
+        /// The largest one.
+        most: u32,
     },
     /// A path's keepalive interval or dead time is zero, which would never end; leave it out.
     ZeroTime {
@@ -195,10 +198,9 @@ impl std::fmt::Display for ConfigError {
                 formatter,
                 "the weight of path {path} of connection {connection} is not 1 to {MAX_WEIGHT}"
             ),
-            Self::Window { connection } => write!(
-                formatter,
-                "the reorder window of connection {connection} is above {MAX_WINDOW}"
-            ),
+            Self::Window { connection, most } => {
+                write!(formatter, "the reorder window of connection {connection} is above {most}")
+            }
             Self::ZeroTime { connection, path } => write!(
                 formatter,
                 "a time of path {path} of connection {connection} is zero; leave it out instead"

@@ -20,6 +20,10 @@ pub use check::ConfigError;
 /// The largest reorder window, in packets.
 pub const MAX_WINDOW: u32 = 10_000;
 
+/// How many packets ahead of the expected one the order by evidence holds, where it is left to it: 0.19 s at 2 Gbit/s. A packet that
+/// arrives 60 ms later than most, as one of thousands does where delays vary by 15 ms, is then not taken for lost.
+pub const EVIDENCE_WINDOW: u32 = 32_768;
+
 /// The largest weight of a path.
 pub const MAX_WEIGHT: u16 = 10_000;
 
@@ -39,7 +43,7 @@ pub struct ReorderConfig {
     /// Order by evidence instead of by the settings below: a packet waits for its predecessor in its flow alone, and
     /// for no longer than the measured delays of the paths explain. Needs extended framing, which tells both.
     pub evidence: bool,
-    /// How many packets ahead of the expected one are held, 0 to [`MAX_WINDOW`]; 0 delivers
+    /// How many packets ahead of the expected one are held, 0 to [`MAX_WINDOW`], or to [`EVIDENCE_WINDOW`] by evidence; 0 delivers
     /// everything as it comes.
     pub window: u32,
     /// How long a packet is held at the most; in the order by evidence only until the delays of the paths are known.
@@ -48,6 +52,18 @@ pub struct ReorderConfig {
     pub early_release: bool,
     /// What happens to packets that come after that. The order by evidence delivers them.
     pub late: Late,
+}
+
+impl ReorderConfig {
+    /// By evidence, as far as the peer's datagrams tell enough.
+    pub fn by_evidence() -> Self {
+        Self { evidence: true, window: EVIDENCE_WINDOW, ..Self::default() }
+    }
+
+    /// The largest window.
+    pub(crate) fn max_window(&self) -> u32 {
+        if self.evidence { EVIDENCE_WINDOW } else { MAX_WINDOW }
+    }
 }
 
 impl Default for ReorderConfig {

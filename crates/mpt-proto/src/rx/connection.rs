@@ -310,5 +310,7 @@ impl ReceiveHalf {
 
 /// The order of packets that come without a session.
 pub(super) fn without_session(config: ReorderConfig) -> ReorderConfig {
-    ReorderConfig { evidence: false, ..config }
+    let usual = ReorderConfig::default().window;
+    let window = if config.evidence { config.window.min(usual) } else { config.window };
+    ReorderConfig { evidence: false, window, ..config }
 }

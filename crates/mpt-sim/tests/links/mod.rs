@@ -4,7 +4,7 @@ use std::panic::resume_unwind;
 use std::thread;
 use std::time::Duration;
 
-use mpt_proto::{Drop, FramingConfig, Instant, Late, PathId, ReorderConfig, SchedulerConfig};
+use mpt_proto::{Drop, FramingConfig, Instant, PathId, ReorderConfig, SchedulerConfig};
 use mpt_sim::link::Link;
 use mpt_sim::loss::Loss;
 use mpt_sim::profile::Profile;
@@ -49,14 +49,16 @@ pub(crate) fn lossy(profile: Profile, loss: f64) -> Profile {
     Profile { loss: Loss::Random(loss), ..profile }
 }
 
-/// Links as `20/25/0.02/10,15/30/0.02/12.5`: Mbit/s, delay in milliseconds, share that is lost, and standard deviation of the delay
-/// in milliseconds.
+/// Links as `20/25/0.02/10,15/30/0.02/12.5/300`: Mbit/s, delay in milliseconds, share that is lost, standard deviation of the delay
+/// in milliseconds, and how long the queue is in milliseconds.
 pub(crate) fn links_of(what: &str) -> Vec<Profile> {
     let link = |link: &str| {
         let part: Vec<f64> =
             link.split('/').map(|number| number.parse().expect("a number")).collect();
         let jitter = Duration::from_secs_f64(part.get(3).unwrap_or(&0.0) / 1e3);
-        Profile { jitter, ..lossy(wire(part[0] as u64, part[1] as u64), part[2]) }
+        let wire = lossy(wire(part[0] as u64, part[1] as u64), part[2]);
+        let queue = part.get(4).map(|queue| (part[0] * 125.0 * queue) as u64).or(wire.queue);
+        Profile { jitter, queue, ..wire }
     };
     what.split(',').map(link).collect()
 }
@@ -72,8 +74,7 @@ pub(crate) fn plan(wires: &[Profile]) -> PairPlan {
     let mut plan = PairPlan::new(wires.iter().cloned().map(PathPlan::symmetric).collect());
     plan.connection.framing = FramingConfig::Extended;
     plan.connection.scheduler = SchedulerConfig::Earliest;
-    plan.connection.reorder =
-        ReorderConfig { evidence: true, late: Late::Deliver, ..ReorderConfig::default() };
+    plan.connection.reorder = ReorderConfig::by_evidence();
     plan
 }
 

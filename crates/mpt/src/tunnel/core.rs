@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use mpt_proto::{
-    ClassConfig, ConnectionConfig, FramingConfig, Late, PeerKeys, Pins, PortRanges, Prefix,
-    ReorderConfig, SchedulerConfig, Selector,
+    ClassConfig, ConnectionConfig, EVIDENCE_WINDOW, FramingConfig, Late, PeerKeys, Pins,
+    PortRanges, Prefix, ReorderConfig, SchedulerConfig, Selector,
 };
 
 use crate::{config, keys};
@@ -96,9 +96,10 @@ fn ports(ranges: &[std::ops::RangeInclusive<u16>]) -> PortRanges {
 /// Where a session says what belongs to what flow, packets are ordered by that unless the operator asks for a window.
 fn reorder(policies: &config::Policies) -> ReorderConfig {
     let settings = &policies.reorder;
+    let evidence = policies.framing != config::Framing::Plain && !settings.configured;
     ReorderConfig {
-        evidence: policies.framing != config::Framing::Plain && !settings.configured,
-        window: settings.window,
+        evidence,
+        window: if evidence && settings.window > 0 { EVIDENCE_WINDOW } else { settings.window },
         max_delay: settings.max_delay,
         early_release: settings.early_release,
         late: match settings.late {

@@ -3,11 +3,14 @@
 use crate::sequence::Seq;
 
 /// How many numbers are remembered: more than the largest window, and a power of two, so that a
-/// number's place is its low bits. 2 KiB per connection.
-pub(super) const LEN: u32 = 16_384;
+/// number's place is its low bits. 8 KiB per connection.
+pub(super) const LEN: u32 = 65_536;
 
-/// How far ahead a number can be and still be of the same order: an outage of so many packets is no
-/// restart.
+/// How far ahead a number can be and still be of the same order, where no session says where numbers begin: an outage of so
+/// many packets is no restart. More than the largest window that can be configured.
+pub(super) const CLASSIC_REACH: i32 = 16_384;
+
+/// The same in the order by evidence.
 pub(super) const REACH: i32 = LEN as i32;
 
 /// One bit each, allocated when a number is missing: until then all were delivered, and those before the first never

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 pub(crate) use arrived::{Accepted, After, Arrived};
 
-use crate::config::{MAX_WINDOW, ReorderConfig};
+use crate::config::{EVIDENCE_WINDOW, ReorderConfig};
 use crate::id::PathId;
 use crate::sequence::Seq;
 use crate::sink::Sink;
@@ -23,7 +23,7 @@ use crate::time::Instant;
 use classic::ClassicOrder;
 use evidence::EvidenceOrder;
 
-const _: () = assert!(MAX_WINDOW <= history::LEN);
+const _: () = assert!(EVIDENCE_WINDOW <= history::LEN);
 
 /// The order of one connection, at the receiver.
 #[derive(Debug)]

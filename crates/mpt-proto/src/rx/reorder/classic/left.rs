@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use super::restart_detector::NEAR;
-use crate::rx::reorder::history::REACH;
+use crate::rx::reorder::history::CLASSIC_REACH as REACH;
 use crate::sequence::Seq;
 use crate::time::Instant;
 

@@ -6,7 +6,7 @@ use super::{ClassicOrder, first};
 use crate::config::Late;
 use crate::id::PathId;
 use crate::rx::reorder::arrived::Accepted;
-use crate::rx::reorder::history::REACH;
+use crate::rx::reorder::history::CLASSIC_REACH as REACH;
 use crate::sequence::Seq;
 use crate::sink::Sink;
 use crate::stats::Drop;

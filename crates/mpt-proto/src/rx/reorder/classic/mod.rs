@@ -19,8 +19,8 @@ mod ring;
 mod tentative;
 
 use super::arrived::Accepted;
-use super::history::{History, REACH};
-use crate::config::{Late, ReorderConfig};
+use super::history::{self, CLASSIC_REACH as REACH, History};
+use crate::config::{Late, MAX_WINDOW, ReorderConfig};
 use crate::id::PathId;
 use crate::sequence::Seq;
 use crate::sink::Sink;
@@ -30,6 +30,8 @@ use left::LeftOrders;
 use restart_detector::RestartDetector;
 use ring::Ring;
 use tentative::Tentative;
+
+const _: () = assert!(MAX_WINDOW <= REACH as u32 && REACH as u32 <= history::LEN);
 
 /// How many of a sender's first packets another can overtake: as many as TCP sends before it hears
 /// of anything, and as long as a send batch.

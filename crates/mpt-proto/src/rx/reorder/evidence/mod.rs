@@ -97,7 +97,7 @@ impl EvidenceOrder {
             next,
             end: next,
             history: History::default(),
-            waiting: Waiting::new(config.window),
+            waiting: Waiting::new(),
             paths: Vec::new(),
             recorded: 0,
             inherited: None,
@@ -131,7 +131,7 @@ impl EvidenceOrder {
             self.history.fill();
         }
         if self.waiting.held() == 0 {
-            self.waiting = Waiting::new(self.config.window);
+            self.waiting = Waiting::new();
             self.paths.iter_mut().for_each(PathEvidence::shrink);
             self.paths.shrink_to_fit();
             self.out_of_turn.shrink();
@@ -305,7 +305,7 @@ impl EvidenceOrder {
     }
 
     fn hold(&mut self, seq: Seq, after: After, held: Held) {
-        self.waiting.put(self.now, seq, held);
+        self.waiting.put(self.now, self.next, seq, held);
         if let After::Seq(predecessor) = after {
             self.waiting.follow(predecessor, seq);
         }
@@ -370,7 +370,7 @@ impl EvidenceOrder {
     pub(super) fn set_config(&mut self, now: Instant, config: ReorderConfig, sink: &mut impl Sink) {
         if config.window != self.config.window {
             self.release_all(sink);
-            self.waiting = Waiting::new(config.window);
+            self.waiting = Waiting::new();
         }
         self.config = config;
         self.on_timeout(now, sink);

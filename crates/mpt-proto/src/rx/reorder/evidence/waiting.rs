@@ -16,16 +16,18 @@ struct Slot {
 
 #[derive(Debug)]
 pub(super) struct Waiting {
-    /// A power of two of at least the window, so that a number's slot is its low bits; allocated when the first
-    /// packet is held, because most connections of a server are idle.
+    /// A power of two, so that a number's slot is its low bits, and more than any held number is ahead of the expected
+    /// one; allocated when the first packet is held, because most connections of a server are idle.
     slots: Vec<Slot>,
-    window: u32,
     held: u32,
 }
 
+/// So many slots at least.
+const FEWEST: usize = 1024;
+
 impl Waiting {
-    pub(super) fn new(window: u32) -> Self {
-        Self { slots: Vec::new(), window, held: 0 }
+    pub(super) fn new() -> Self {
+        Self { slots: Vec::new(), held: 0 }
     }
 
     /// Bytes of memory apart from its own size.
@@ -42,15 +44,28 @@ impl Waiting {
         self.held > 0 && self.slots[self.slot(seq)].held.is_some()
     }
 
-    /// Stores a packet whose slot is free. `seq` is less than the window ahead of every number that is held or
-    /// still to come.
-    pub(super) fn put(&mut self, now: Instant, seq: Seq, held: Held) {
-        if self.slots.is_empty() {
-            self.slots = vec![Slot::default(); self.window.next_power_of_two() as usize];
+    /// Stores a packet whose slot is free, where `next` is expected: no number that is held or still to come is before that.
+    pub(super) fn put(&mut self, now: Instant, next: Seq, seq: Seq, held: Held) {
+        let ahead = seq.offset_from(next).unsigned_abs() as usize;
+        if ahead >= self.slots.len() {
+            self.grow(next, ahead);
         }
         let slot = self.slot(seq);
         (self.slots[slot].held, self.slots[slot].since) = (Some(held), now.micros());
         self.held += 1;
+    }
+
+    /// Makes room for a number that is so far `ahead` of the expected one.
+    #[cold]
+    fn grow(&mut self, next: Seq, ahead: usize) {
+        let len = (ahead + 1).next_power_of_two().max(FEWEST);
+        let before =
+            std::mem::replace(self, Self { slots: vec![Slot::default(); len], held: self.held });
+        for (place, slot) in before.slots.iter().enumerate() {
+            let offset = place.wrapping_sub(before.slot(next)) & (before.slots.len() - 1);
+            let place = self.slot(next.plus(offset as u32));
+            self.slots[place] = *slot;
+        }
     }
 
     /// The packet `follower`, which is held, waits for `seq`, which is behind it and not resolved. A sender names

@@ -1,6 +1,7 @@
 //! Two paths of different delay, two flows of which one loses packets.
 
 use super::*;
+use crate::config::EVIDENCE_WINDOW;
 use crate::rx::reorder::classic::ClassicOrder;
 
 const DELAYS: [Duration; 2] = [ms(10), ms(35)];
@@ -174,4 +175,19 @@ fn jitter_raises_the_margin_until_few_packets_are_late() {
     assert!(longest(&fates, true, 0) <= SKEW + jitter);
     assert!(longest(&fates, true, 1) <= jitter);
     assert!(longest(&fates, false, 0) <= SKEW + jitter * 2);
+}
+
+/// The slots grow while packets are held, some of which wait for others.
+#[test]
+fn what_is_held_stays_in_order_when_much_more_is_held() {
+    let mut bench = Bench::new(2, EVIDENCE_WINDOW).at(u32::MAX - 1500);
+    let number = |n: u32| (u32::MAX - 1500).wrapping_add(n);
+    // Number 0 is missing. Of the others one in three follows the number before it, others wait for all.
+    let after_of = |n: u32| if n.is_multiple_of(3) { after(number(n - 1)) } else { After::Unknown };
+    for n in 1..5000 {
+        assert_eq!(bench.accept(0, number(n), after_of(n)), [], "{n}");
+    }
+    assert_eq!(bench.order.stats().held, 4999);
+    let all: Vec<u32> = (0..5000).map(number).collect();
+    assert_eq!(bench.accept(1, number(0), After::First), all);
 }
