@@ -6,7 +6,10 @@
 //! $ CASES=0-99 cargo test --release -p mpt-sim --test suite sweep::table -- --ignored --nocapture
 //! $ CASES=17,38 SEEDS=3 cargo test --release -p mpt-sim --test suite sweep::table -- --ignored --nocapture
 //! $ CASES=17 STEP=200 cargo test --release -p mpt-sim --test suite sweep::trace -- --ignored --nocapture
+//! $ CASES=10000-10039 cargo test --release -p mpt-sim --test suite sweep::table -- --ignored --nocapture
 //! ```
+//!
+//! Cases from 10000 on are of radio links: their delays vary, and most of them lose.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -21,6 +24,9 @@ use mpt_sim::world::pair::{Pair, PathPlan};
 
 /// A packet and all headers around it, over the packet.
 const HEADERS: f64 = 1432.0 / 1380.0;
+
+/// Cases from this number on are of radio links.
+const RADIO: u64 = 10_000;
 
 /// Links together carry no more Mbit/s, so that a case takes seconds.
 const MOST: f64 = 400.0;
@@ -61,12 +67,31 @@ fn link(rng: &mut impl Rng) -> PathPlan {
     PathPlan { back: direction((rate * share).max(1e6)), ..PathPlan::symmetric(direction(rate)) }
 }
 
+/// A link such as those of mobile networks and of satellites in low orbits.
+fn radio(rng: &mut impl Rng) -> PathPlan {
+    let rate = log_uniform(rng, 5e6, 150e6).round();
+    let delay = log_uniform(rng, 0.01, 0.06);
+    let jitter = delay * rng.random_range(0.0..0.5);
+    let loss = if rng.random_bool(0.7) { log_uniform(rng, 0.001, 0.03) } else { 0.0 };
+    let depth = log_uniform(rng, 0.05, 0.3);
+    PathPlan::symmetric(Profile {
+        rate: Some(rate as u64),
+        queue: Some((rate / 8.0 * depth).max(64_000.0) as u64),
+        delay: Duration::from_secs_f64(delay),
+        jitter: Duration::from_secs_f64(jitter),
+        loss: if loss > 0.0 { Loss::Random(loss) } else { Loss::None },
+        ..Profile::default()
+    })
+}
+
 impl Case {
     fn of(number: u64) -> Self {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(number);
         let count = [2, 2, 2, 3, 3, 4][rng.random_range(0..6)];
+        let is_radio = number >= RADIO;
         let links = loop {
-            let links: Vec<PathPlan> = (0..count).map(|_| link(&mut rng)).collect();
+            let mut link = || if is_radio { radio(&mut rng) } else { link(&mut rng) };
+            let links: Vec<PathPlan> = (0..count).map(|_| link()).collect();
             if links.iter().map(rate).sum::<f64>() <= MOST {
                 break links;
             }
