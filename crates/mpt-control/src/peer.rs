@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 /// A client of a template that has a folder of clients.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PeerStatus {
     /// Its name: that of its file.
     pub name: String,
@@ -27,4 +27,7 @@ pub struct PeerStatus {
     /// The name of its connection, if it has one.
     #[serde(default)]
     pub connection: Option<String>,
+    /// Seconds since something has come by that, if anything has.
+    #[serde(default)]
+    pub heard_seconds: Option<f64>,
 }

@@ -137,6 +137,9 @@ fn list(json: bool, socket: &Path) -> Result<Exit> {
     output::print(&table(&peers, Moment(now)))
 }
 
+/// A client that is there sends path statuses more often, in seconds: each 2.9 s where paths are paid for by volume.
+const SILENT: f64 = 6.0;
+
 fn table(peers: &[PeerStatus], now: Moment) -> String {
     // Moments in UTC are in the order of their texts.
     let now = now.to_string();
@@ -148,8 +151,12 @@ fn table(peers: &[PeerStatus], now: Moment) -> String {
             (None, Some(expires)) => format!("invited until {expires}"),
             (None, None) => String::new(),
         };
-        let state = if peer.connection.is_some() { "connected" } else { "-" };
-        [peer.name.clone(), state.to_owned(), addresses.join(" "), peer.networks.join(" "), key]
+        let state = match (&peer.connection, peer.heard_seconds) {
+            (None, _) => "-".to_owned(),
+            (Some(_), Some(ago)) if ago >= SILENT => format!("silent for {ago:.0} s"),
+            (Some(_), _) => "connected".to_owned(),
+        };
+        [peer.name.clone(), state, addresses.join(" "), peer.networks.join(" "), key]
     };
     let header = ["NAME", "STATE", "ADDRESSES", "NETWORKS", "PUBLIC KEY"].map(str::to_owned);
     let rows: Vec<[String; 5]> = std::iter::once(header).chain(peers.iter().map(row)).collect();
@@ -182,19 +189,22 @@ mod tests {
             networks: Vec::new(),
             invitation_expires: key.is_none().then(|| expires.to_owned()),
             connection: key.map(|_| format!("client-{name}")),
+            heard_seconds: key.map(|_| if name == "van" { 5.9 } else { 6.2 }),
         };
         let clients = [
             peer("van", Some("KEY="), ""),
+            peer("cab", Some("KEY="), ""),
             peer("bus", None, "2026-11-25T03:00:01Z"),
             peer("hut", None, "2026-11-25T03:00:00Z"),
         ];
         let text = table(&clients, Moment(Duration::from_secs(1_795_575_600)));
         assert_eq!(
             text,
-            "NAME  STATE      ADDRESSES  NETWORKS  PUBLIC KEY\n\
-             van   connected  10.9.0.2             KEY=\n\
-             bus   -          10.9.0.2             invited until 2026-11-25T03:00:01Z\n\
-             hut   -          10.9.0.2             invitation expired 2026-11-25T03:00:00Z\n"
+            "NAME  STATE           ADDRESSES  NETWORKS  PUBLIC KEY\n\
+             van   connected       10.9.0.2             KEY=\n\
+             cab   silent for 6 s  10.9.0.2             KEY=\n\
+             bus   -               10.9.0.2             invited until 2026-11-25T03:00:01Z\n\
+             hut   -               10.9.0.2             invitation expired 2026-11-25T03:00:00Z\n"
         );
     }
 }

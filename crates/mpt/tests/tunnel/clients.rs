@@ -177,6 +177,7 @@ fn invited() {
         let expected = key(at as u8 + 1).public().to_string();
         assert_eq!(peer.public_key, Some(expected.clone()), "{peer:?}");
         assert_eq!((&peer.invitation_expires, peer.connection.is_some()), (&None, true));
+        assert!(peer.heard_seconds.is_some_and(|ago| ago < 60.0), "it has just answered: {peer:?}");
         let text = fs::read_to_string(clients.peers().join(format!("{at}.toml"))).expect("a file");
         assert!(text.contains(&expected) && !text.contains("invitation"), "{text}");
     }

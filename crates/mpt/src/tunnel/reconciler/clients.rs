@@ -1,9 +1,9 @@
 //! Clients that a template knows by their keys: their files, and their connections from the first handshake on.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use mpt_control::PeerStatus;
@@ -15,6 +15,7 @@ use super::arrived::{Arrived, Means};
 use super::path::AGAIN;
 use crate::clients::{Changes, Clients};
 use crate::config::{self, Client, Prefix};
+use crate::tunnel::command::Command;
 use crate::tunnel::core::core_connection;
 use crate::tunnel::op::TunnelOp;
 
@@ -207,9 +208,15 @@ impl Reconciler {
     pub(crate) fn clients(&self) -> Vec<PeerStatus> {
         let templates = self.accepting.templates.iter();
         let templates = templates.filter_map(|(name, it)| Some((name, it.clients.as_ref()?)));
+        let mut heard: HashMap<ConnectionId, Duration> = HashMap::new();
+        for path in self.handle.ask(Command::LastHeard).into_iter().flatten() {
+            let Some(ago) = path.ago else { continue };
+            heard.entry(path.connection).and_modify(|it| *it = ago.min(*it)).or_insert(ago);
+        }
         let status = |template: &str, name: &str, client: &Client| {
             let connection = format!("{template}-{name}");
-            let is_there = self.accepting.connections.contains_key(&connection);
+            let accepted = self.accepting.connections.get(&connection);
+            let ago = accepted.and_then(|accepted| heard.get(&accepted.paths.id()));
             PeerStatus {
                 name: name.to_owned(),
                 tunnel: self.settings.name.clone(),
@@ -218,7 +225,8 @@ impl Reconciler {
                 addresses: client.addresses.clone(),
                 networks: client.networks.iter().map(ToString::to_string).collect(),
                 invitation_expires: client.invitation_expires.map(|at| at.to_string()),
-                connection: is_there.then_some(connection),
+                connection: accepted.map(|_| connection),
+                heard_seconds: ago.map(Duration::as_secs_f64),
             }
         };
         let all = templates.flat_map(|(template, clients)| {
