@@ -12,7 +12,7 @@ use super::handshakes::Handshakes;
 use super::measured::Measured;
 use super::path::ReceivePath;
 use super::playout::{PlayOut, delivery};
-use crate::config::{ConnectionConfig, FramingConfig, ReorderConfig};
+use crate::config::{ConnectionConfig, FramingConfig, MAX_WINDOW, ReorderConfig};
 use crate::event::Event;
 use crate::framing::Rx;
 use crate::framing::extended::identity::Identity;
@@ -310,7 +310,8 @@ impl ReceiveHalf {
 
 /// The order of packets that come without a session.
 pub(super) fn without_session(config: ReorderConfig) -> ReorderConfig {
-    let usual = ReorderConfig::default().window;
-    let window = if config.evidence { config.window.min(usual) } else { config.window };
+    // So many are held only where the peer tells how long that is worth it.
+    let is_larger = config.window > MAX_WINDOW;
+    let window = if is_larger { ReorderConfig::default().window } else { config.window };
     ReorderConfig { evidence: false, window, ..config }
 }
