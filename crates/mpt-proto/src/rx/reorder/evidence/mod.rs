@@ -97,7 +97,7 @@ impl EvidenceOrder {
             next,
             end: next,
             history: History::default(),
-            waiting: Waiting::new(),
+            waiting: Waiting::default(),
             paths: Vec::new(),
             recorded: 0,
             inherited: None,
@@ -131,7 +131,7 @@ impl EvidenceOrder {
             self.history.fill();
         }
         if self.waiting.held() == 0 {
-            self.waiting = Waiting::new();
+            self.waiting = Waiting::default();
             self.paths.iter_mut().for_each(PathEvidence::shrink);
             self.paths.shrink_to_fit();
             self.out_of_turn.shrink();
@@ -370,7 +370,6 @@ impl EvidenceOrder {
     pub(super) fn set_config(&mut self, now: Instant, config: ReorderConfig, sink: &mut impl Sink) {
         if config.window != self.config.window {
             self.release_all(sink);
-            self.waiting = Waiting::new();
         }
         self.config = config;
         self.on_timeout(now, sink);

@@ -14,7 +14,7 @@ struct Slot {
     follower: u32,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Waiting {
     /// A power of two, so that a number's slot is its low bits, and more than any held number is ahead of the expected
     /// one; allocated when the first packet is held, because most connections of a server are idle.
@@ -26,10 +26,6 @@ pub(super) struct Waiting {
 const FEWEST: usize = 1024;
 
 impl Waiting {
-    pub(super) fn new() -> Self {
-        Self { slots: Vec::new(), held: 0 }
-    }
-
     /// Bytes of memory apart from its own size.
     pub(super) fn memory(&self) -> usize {
         self.slots.capacity() * size_of::<Slot>()
