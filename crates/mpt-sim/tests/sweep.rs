@@ -48,6 +48,13 @@ fn log_uniform(rng: &mut impl Rng, from: f64, to: f64) -> f64 {
     from * (to / from).powf(rng.random::<f64>())
 }
 
+/// One direction of a link: bits per second, bytes in its queue, delay and its standard deviation, and the share that is lost.
+fn profile(rate: f64, queue: f64, [delay, jitter]: [Duration; 2], loss: f64) -> Profile {
+    let loss = if loss > 0.0 { Loss::Random(loss) } else { Loss::None };
+    let (rate, queue) = (Some(rate as u64), Some(queue as u64));
+    Profile { rate, queue, delay, jitter, loss, ..Profile::default() }
+}
+
 fn link(rng: &mut impl Rng) -> PathPlan {
     let rate = log_uniform(rng, 1e6, 300e6).round();
     let delay = log_uniform(rng, 0.002, 0.3);
@@ -56,13 +63,13 @@ fn link(rng: &mut impl Rng) -> PathPlan {
     let deep = rng.random_bool(0.15);
     let depth = if deep { 1.0 } else { log_uniform(rng, 0.3, 4.0) * 2.0 * delay };
     let share = if rng.random_bool(0.2) { log_uniform(rng, 0.1, 1.0) } else { 1.0 };
-    let direction = |rate: f64| Profile {
-        rate: Some(rate as u64),
-        queue: Some((rate / 8.0 * depth).max(15_000.0) as u64),
-        delay: Duration::from_secs_f64(delay),
-        jitter: Duration::from_secs_f64(jitter),
-        loss: if loss > 0.0 { Loss::Random(loss) } else { Loss::None },
-        ..Profile::default()
+    let direction = |rate: f64| {
+        profile(
+            rate,
+            (rate / 8.0 * depth).max(15_000.0),
+            [delay, jitter].map(Duration::from_secs_f64),
+            loss,
+        )
     };
     PathPlan { back: direction((rate * share).max(1e6)), ..PathPlan::symmetric(direction(rate)) }
 }
@@ -74,14 +81,8 @@ fn radio(rng: &mut impl Rng) -> PathPlan {
     let jitter = delay * rng.random_range(0.0..0.5);
     let loss = if rng.random_bool(0.7) { log_uniform(rng, 0.001, 0.03) } else { 0.0 };
     let depth = log_uniform(rng, 0.05, 0.3);
-    PathPlan::symmetric(Profile {
-        rate: Some(rate as u64),
-        queue: Some((rate / 8.0 * depth).max(64_000.0) as u64),
-        delay: Duration::from_secs_f64(delay),
-        jitter: Duration::from_secs_f64(jitter),
-        loss: if loss > 0.0 { Loss::Random(loss) } else { Loss::None },
-        ..Profile::default()
-    })
+    let queue = (rate / 8.0 * depth).max(64_000.0);
+    PathPlan::symmetric(profile(rate, queue, [delay, jitter].map(Duration::from_secs_f64), loss))
 }
 
 impl Case {

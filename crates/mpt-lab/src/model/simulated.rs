@@ -29,6 +29,9 @@ const MOST_PACKETS: f64 = 2e6;
 /// the payload.
 const SEND_BUFFER: usize = 3_800_000;
 
+/// The same of a buffer that an experiment asks for, for each MB.
+const OF_EACH_MB: usize = 900_000;
+
 /// What came out.
 #[derive(Clone, Debug)]
 pub(super) struct Result {
@@ -136,7 +139,7 @@ fn plan(
         growth,
         segment: sizes.segment,
         inner_header: sizes.inner_header,
-        send_buffer: traffic.buffer_mb.map_or(SEND_BUFFER, |mb| mb as usize * 900_000),
+        send_buffer: traffic.buffer_mb.map_or(SEND_BUFFER, |mb| mb as usize * OF_EACH_MB),
         length: Duration::from_secs_f64(seconds),
         seed: topology.seed,
     }
