@@ -20,6 +20,8 @@ pub(super) struct Waiting {
     /// one; allocated when the first packet is held, because most connections of a server are idle.
     slots: Vec<Slot>,
     held: u32,
+    /// The highest number that was held, while any is. No number after it has a slot of its own.
+    last: Seq,
 }
 
 /// So many slots at least.
@@ -37,7 +39,7 @@ impl Waiting {
     }
 
     pub(super) fn contains(&self, seq: Seq) -> bool {
-        self.held > 0 && self.slots[self.slot(seq)].held.is_some()
+        self.has_slot(seq) && self.slots[self.slot(seq)].held.is_some()
     }
 
     /// Stores a packet whose slot is free, where `next` is expected: no number that is held or still to come is before that.
@@ -48,6 +50,9 @@ impl Waiting {
         }
         let slot = self.slot(seq);
         (self.slots[slot].held, self.slots[slot].since) = (Some(held), now.micros());
+        if !self.has_slot(seq) {
+            self.last = seq;
+        }
         self.held += 1;
     }
 
@@ -55,10 +60,10 @@ impl Waiting {
     #[cold]
     fn grow(&mut self, next: Seq, ahead: usize) {
         let len = (ahead + 1).next_power_of_two().max(FEWEST);
-        let before =
-            std::mem::replace(self, Self { slots: vec![Slot::default(); len], held: self.held });
-        for (place, slot) in before.slots.iter().enumerate() {
-            let offset = place.wrapping_sub(before.slot(next)) & (before.slots.len() - 1);
+        let before = std::mem::replace(&mut self.slots, vec![Slot::default(); len]);
+        let last = before.len().wrapping_sub(1);
+        for (place, slot) in before.iter().enumerate() {
+            let offset = place.wrapping_sub(next.value() as usize) & last;
             let place = self.slot(next.plus(offset as u32));
             self.slots[place] = *slot;
         }
@@ -73,7 +78,7 @@ impl Waiting {
 
     /// Takes out the packet with this number, and since when it was held.
     pub(super) fn take(&mut self, seq: Seq) -> Option<(Held, u32)> {
-        if self.held == 0 {
+        if !self.has_slot(seq) {
             return None;
         }
         let slot = self.slot(seq);
@@ -84,7 +89,7 @@ impl Waiting {
 
     /// Takes out the packet that waits for `seq`, which is resolved.
     pub(super) fn take_follower(&mut self, seq: Seq) -> Option<(Seq, (Held, u32))> {
-        if self.held == 0 {
+        if !self.has_slot(seq) {
             return None;
         }
         let slot = self.slot(seq);
@@ -94,6 +99,11 @@ impl Waiting {
         }
         let follower = seq.plus(distance);
         self.take(follower).map(|held| (follower, held))
+    }
+
+    /// Whether a number that is not before the expected one has a slot of its own. What came far ahead of all that wait has none.
+    fn has_slot(&self, seq: Seq) -> bool {
+        self.held > 0 && seq.offset_from(self.last) <= 0
     }
 
     fn slot(&self, seq: Seq) -> usize {

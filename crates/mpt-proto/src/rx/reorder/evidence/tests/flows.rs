@@ -191,3 +191,18 @@ fn what_is_held_stays_in_order_when_much_more_is_held() {
     let all: Vec<u32> = (0..5000).map(number).collect();
     assert_eq!(bench.accept(1, number(0), After::First), all);
 }
+
+/// What waits for nothing may come so far ahead of all that waits that its number has no slot of its own.
+#[test]
+fn what_comes_far_ahead_takes_no_held_packet_along() {
+    let mut bench = Bench::new(2, EVIDENCE_WINDOW);
+    // Number 0 is missing, 1 waits for it, and 2 and 3 for all before them.
+    assert_eq!(bench.accept(0, 1, after(0)), []);
+    assert_eq!(bench.accept(0, 2, After::Unknown), []);
+    assert_eq!(bench.accept(0, 3, After::Unknown), []);
+    for slots in [1024, 2048, 4096, 8192] {
+        assert_eq!(bench.accept(0, slots, After::First), [slots]);
+        assert_eq!(bench.accept(0, slots + 2, After::First), [slots + 2], "it is not there yet");
+    }
+    assert_eq!(bench.accept(1, 0, After::First), [0, 1, 2, 3]);
+}
