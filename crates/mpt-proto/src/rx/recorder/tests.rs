@@ -156,10 +156,10 @@ fn feedback_alone_sees_that_the_margin_is_over() {
 fn what_leaves_the_window_is_lost() {
     let mut bench = Bench::new();
     bench.recorder.set_margin(Duration::from_secs(1));
-    bench.receive_all([0]);
-    bench.receive_all(2..LEN);
+    // So many packets may overtake one where delays vary by tens of milliseconds.
+    bench.receive_all((0..1).chain(2..10_000));
     assert_eq!(bench.block().lost, 0);
-    bench.receive_all([LEN]);
+    bench.receive_all(10_000..=LEN);
     assert_eq!(bench.block().lost, 0, "1 is the oldest");
     bench.receive_all([LEN + 1]);
     let block = bench.block();
@@ -191,7 +191,7 @@ fn a_long_outage_is_counted_exactly() {
 fn forged_path_sequences_lose_nothing() {
     let mut bench = Bench::new();
     bench.receive_all(0..10);
-    for forged in [1_000_000, 1 << 31, u32::MAX - 5000] {
+    for forged in [1_000_000, 1 << 31, u32::MAX - 50_000] {
         assert_eq!(bench.receive(forged), Recorded::Stray);
     }
     bench.receive_all(10..20);

@@ -148,6 +148,12 @@ impl Block {
         self.resolved.wrapping_sub(self.below.into())
     }
 
+    /// The path sequence after the last one that the bitmap tells about; the first one if there is none.
+    pub fn bitmap_end(&self) -> u32 {
+        let open = self.highest.wrapping_add(1).wrapping_sub(self.first());
+        self.first().wrapping_add(open.min(64 * self.bitmap.len() as u32))
+    }
+
     /// Whether a path sequence was received; `None` if the block does not tell.
     pub fn was_received(&self, sequence: u32) -> Option<bool> {
         let (up, down) = (sequence.wrapping_sub(self.first()), self.highest.wrapping_sub(sequence));

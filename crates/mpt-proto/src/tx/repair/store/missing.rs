@@ -7,7 +7,8 @@ use crate::id::{ConnectionId, PathId};
 use crate::tx::repair::Overtaken;
 use crate::wire::extended::feedback::Block;
 
-/// Of so many packets, the last that were sent on a path, feedback is looked at before it is certain: what a receiver remembers.
+/// Of so many packets, the last that were sent on a path, feedback is looked at before it is certain; and of those that its bitmap tells about, which
+/// may have been sent long before these where datagrams overtake each other.
 const REACH: usize = 2048;
 
 /// So many are given out for one feedback at the most. The others are for the next one.
@@ -25,9 +26,14 @@ impl Unacknowledged {
         lost: &mut Vec<Place>,
     ) -> u64 {
         let Some(sent) = self.paths.get(&(connection.0, path.0)) else { return 0 };
-        let reached = |sequence: u32| block.highest.wrapping_sub(sequence).cast_signed() >= 0;
-        let end = sent.partition_point(|(sequence, _)| reached(*sequence));
-        let told = sent.range(end.saturating_sub(REACH)..end);
+        let before = |end: u32| {
+            let is_before = |sequence: u32| sequence.wrapping_sub(end).cast_signed() < 0;
+            sent.partition_point(|(sequence, _)| is_before(*sequence))
+        };
+        let (middle, end) = (before(block.bitmap_end()), before(block.highest.wrapping_add(1)));
+        let newest = sent.range(end.saturating_sub(REACH).max(middle)..end);
+        let first = before(block.first()).max(middle.saturating_sub(REACH));
+        let told = sent.range(first.min(middle)..middle).chain(newest);
         let (entries, gone) = (&mut self.entries, self.gone);
         let mut needless = 0;
         for &(sequence, number) in told.clone() {

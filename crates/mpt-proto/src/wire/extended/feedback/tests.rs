@@ -102,6 +102,10 @@ fn a_bitmap_tells_what_was_received_as_far_as_it_reaches() {
     let before = [first.wrapping_sub(1), first, 0, 1, 2].map(|number| block.was_received(number));
     assert_eq!(before, [None, Some(true), Some(false), Some(true), Some(false)]);
     assert_eq!(told(&block, 60..=62), [Some(false), Some(true), None]);
+    assert_eq!(block.bitmap_end(), 62);
+    block.highest = 50;
+    assert_eq!(block.bitmap_end(), 51, "nothing came after the highest");
+    block.highest = 70;
     // Above that, ranges do.
     assert!(block.ranges.push(Range { missing: 0, received: 2 }));
     assert!(block.ranges.push(Range { missing: 3, received: 1 }));
