@@ -11,7 +11,7 @@
 //! trip is. If it acknowledges less it waits until it is due, and then the last one leaves in any case: a sender that has
 //! left slow start has less in flight. What reports a loss or repeats the number
 //! before leaves at once, as senders count these. Connections that transfer little are left alone, and so are those that
-//! are marked or have reported much loss, and after five seconds all.
+//! are marked or have reported much loss, and after five seconds, or sixteen round trips if these are longer, all.
 //!
 //! Unless the fastest path is crowded. Where it carries little acknowledgements alone fill it, and each has to wait until it is as late
 //! as by a slower path: 40 Mbit/s at 162 ms beside 2 Mbit/s at 10 ms had a round trip of 324 ms in place of 172. There all
@@ -26,11 +26,13 @@ use crate::wire::segment::Segment;
 /// Connections that are looked at. Another one in the same place replaces the first, unless that one waits.
 const PLACES: usize = 64;
 
-/// HyStart begins with 16 segments in flight. So much was acknowledged before this one begins.
-const LEAST: u32 = 30_000;
-
 /// What TCP begins with (RFC 6928).
 const BEGIN: u32 = 14_600;
+
+/// So much is acknowledged before acknowledgements wait. HyStart looks at delays from 16 segments in flight on. Where paths differ that
+/// matters a round trip later; where their delays vary the first eight of that round may be enough for it.
+const LEAST: u32 = 30_000;
+const LEAST_OF_VARYING: u32 = BEGIN;
 
 /// The share of what is in flight by which acknowledgements are apart.
 const SHARE: u32 = 8;
@@ -38,8 +40,10 @@ const SHARE: u32 = 8;
 /// And the time.
 pub(crate) const APART: Duration = Duration::from_micros(2100);
 
-/// The time for which a connection counts as one that begins.
+/// The time for which a connection counts as one that begins, and so many times the longest wait if that is more: slow start takes ten
+/// to fifteen round trips, of which that is a quarter.
 const BEGINNING: Duration = Duration::from_secs(5);
+const WAITS: u32 = 64;
 
 /// Reports of loss after which a connection is left alone. A few come when packets have only changed their order.
 const REPORTS: u32 = 64;
@@ -66,6 +70,17 @@ pub(crate) struct Held {
     pub(crate) tos: u8,
     pub(crate) hash: u64,
     due: Instant,
+}
+
+/// What is known of the paths by which acknowledgements go.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ways {
+    /// For so long one waits at the most.
+    pub(crate) longest: Duration,
+    /// Whether their delays vary.
+    pub(crate) vary: bool,
+    /// Whether the one is crowded that they would take.
+    pub(crate) is_crowded: bool,
 }
 
 /// What becomes of an acknowledgement.
@@ -96,16 +111,14 @@ impl AckThinner {
         self.connections.iter().flatten().filter(|connection| connection.held.is_some()).count()
     }
 
-    /// A segment of the connection with this hash is to be sent. An acknowledgement waits for `longest` at the most, if the connection
-    /// begins or the path `is_crowded` that it would take.
-    /// Returns also the one that waited, which is not needed any more.
+    /// A segment of the connection with this hash is to be sent. An acknowledgement waits if the connection begins or the path is crowded
+    /// that it would take. Returns also the one that waited, which is not needed any more.
     pub(crate) fn on_segment(
         &mut self,
         now: Instant,
         hash: u64,
         segment: Segment,
-        longest: Duration,
-        is_crowded: bool,
+        ways: Ways,
     ) -> (Fate, Option<Held>) {
         if segment == Segment::Syn {
             return (Fate::Pass, self.begin(now, hash));
@@ -114,10 +127,12 @@ impl AckThinner {
         let Some(connection) = slot.as_mut().filter(|connection| connection.hash == hash) else {
             return (Fate::Pass, None);
         };
-        let is_young = now.since(connection.began) < BEGINNING;
+        let is_young = now.since(connection.began) < BEGINNING.max(ways.longest * WAITS);
         let begins = is_young && connection.reports < REPORTS;
         match segment {
-            Segment::Ack(number) if begins || is_crowded => connection.on_ack(now, number, longest),
+            Segment::Ack(number) if begins || ways.is_crowded => {
+                connection.on_ack(now, number, ways)
+            }
             Segment::Report => {
                 connection.reports = connection.reports.saturating_add(1);
                 (Fate::Pass, connection.held.take())
@@ -187,7 +202,7 @@ impl AckThinner {
 
 impl Connection {
     /// Returns also the one that waited, if this one acknowledges more.
-    fn on_ack(&mut self, now: Instant, number: u32, longest: Duration) -> (Fate, Option<Held>) {
+    fn on_ack(&mut self, now: Instant, number: u32, ways: Ways) -> (Fate, Option<Held>) {
         let first = *self.first.get_or_insert_with(|| {
             (self.passed, self.highest) = (number, number.wrapping_sub(1));
             number
@@ -201,13 +216,14 @@ impl Connection {
         let more = number.wrapping_sub(self.passed);
         let is_enough = more >= acknowledged.saturating_add(BEGIN) / SHARE;
         let next = self.passed_at + APART;
-        if acknowledged < LEAST || (is_enough && now >= next) {
+        let least = if ways.vary { LEAST_OF_VARYING } else { LEAST };
+        if acknowledged < least || (is_enough && now >= next) {
             (self.passed, self.passed_at) = (number, now);
             return (Fate::Pass, obsolete);
         }
         // A later one waits no longer than the one that it replaces. A sender that has left slow start has less in
         // flight than an eighth of all that was acknowledged, and would stand still in each round trip.
-        let due = obsolete.map_or(now + longest.max(APART), |held| held.due);
+        let due = obsolete.map_or(now + ways.longest.max(APART), |held| held.due);
         (Fate::Wait(if is_enough { next } else { due }), obsolete)
     }
 }
@@ -222,6 +238,9 @@ mod tests {
     use crate::queue::store::Store;
 
     const LONGEST: Duration = Duration::from_millis(20);
+
+    /// Paths whose delays vary.
+    const WAYS: Ways = Ways { longest: LONGEST, vary: true, is_crowded: false };
 
     /// Acknowledges a window in slow start, two segments at a time, of a round of this length. Returns how many
     /// acknowledgements were passed on, and the least time between them.
@@ -238,7 +257,7 @@ mod tests {
             *at += Duration::from_millis(100) / count;
             *number = number.wrapping_add(2920);
             passed.extend(acks.poll(*at).map(|_| *at));
-            match acks.on_segment(*at, 7, Segment::Ack(*number), LONGEST, false).0 {
+            match acks.on_segment(*at, 7, Segment::Ack(*number), WAYS).0 {
                 Fate::Pass => passed.push(*at),
                 Fate::Wait(until) => acks.hold(7, store.take(52), 52, 0, until),
             }
@@ -250,12 +269,12 @@ mod tests {
     fn fewer_than_eight_in_a_round_of_slow_start() {
         let mut acks = AckThinner::default();
         let (mut at, mut number) = (Instant::ZERO, u32::MAX - 100_000);
-        acks.on_segment(at, 7, Segment::Syn, LONGEST, false);
-        assert_eq!(acks.on_segment(at, 7, Segment::Ack(number), LONGEST, false).0, Fate::Pass);
+        acks.on_segment(at, 7, Segment::Syn, WAYS);
+        assert_eq!(acks.on_segment(at, 7, Segment::Ack(number), WAYS).0, Fate::Pass);
         let mut window = BEGIN;
         for doubled in 0..8 {
             let passed = round(&mut acks, &mut at, &mut number, window);
-            if window > 2 * LEAST {
+            if window > BEGIN {
                 assert!((4..8).contains(&passed.len()), "{doubled}: {}", passed.len());
                 let apart = passed.windows(2).map(|pair| pair[1].since(pair[0])).min();
                 assert!(apart.is_some_and(|apart| apart >= APART), "{apart:?}");
@@ -269,31 +288,31 @@ mod tests {
         let mut acks = AckThinner::default();
         let mut store = Store::default();
         let ms = |millis| Instant::ZERO + Duration::from_millis(millis);
-        acks.on_segment(ms(0), 7, Segment::Syn, LONGEST, false);
-        acks.on_segment(ms(1), 7, Segment::Ack(0), LONGEST, false);
-        acks.on_segment(ms(10), 7, Segment::Ack(LEAST), LONGEST, false);
-        let (fate, _) = acks.on_segment(ms(20), 7, Segment::Ack(LEAST + 1), LONGEST, false);
+        acks.on_segment(ms(0), 7, Segment::Syn, WAYS);
+        acks.on_segment(ms(1), 7, Segment::Ack(0), WAYS);
+        acks.on_segment(ms(10), 7, Segment::Ack(BEGIN), WAYS);
+        let (fate, _) = acks.on_segment(ms(20), 7, Segment::Ack(BEGIN + 1), WAYS);
         assert_eq!(fate, Fate::Wait(ms(40)));
         acks.hold(7, store.take(52), 52, 0, ms(40));
         assert_eq!(acks.due(), Some(ms(40)));
         assert_eq!(acks.poll(ms(39)), None);
         assert!(acks.poll(ms(40)).is_some());
         assert_eq!((acks.poll(ms(40)), acks.due()), (None, None));
-        let (_, obsolete) = acks.on_segment(ms(50), 7, Segment::Ack(LEAST + 2), LONGEST, false);
+        let (_, obsolete) = acks.on_segment(ms(50), 7, Segment::Ack(BEGIN + 2), WAYS);
         assert_eq!(obsolete, None);
         acks.hold(7, store.take(52), 52, 0, ms(70));
         for number in [2, 1] {
-            let again = acks.on_segment(ms(50), 7, Segment::Ack(LEAST + number), LONGEST, false);
+            let again = acks.on_segment(ms(50), 7, Segment::Ack(BEGIN + number), WAYS);
             assert_eq!(again, (Fate::Pass, None), "a repeated one is counted by the sender");
         }
-        let (fate, obsolete) = acks.on_segment(ms(51), 7, Segment::Report, LONGEST, false);
+        let (fate, obsolete) = acks.on_segment(ms(51), 7, Segment::Report, WAYS);
         assert!(fate == Fate::Pass && obsolete.is_some());
-        let (fate, _) = acks.on_segment(ms(52), 7, Segment::Ack(LEAST + 3), LONGEST, false);
+        let (fate, _) = acks.on_segment(ms(52), 7, Segment::Ack(BEGIN + 3), WAYS);
         assert!(matches!(fate, Fate::Wait(_)), "one report may be a matter of order");
         for _ in 0..REPORTS {
-            acks.on_segment(ms(53), 7, Segment::Report, LONGEST, false);
+            acks.on_segment(ms(53), 7, Segment::Report, WAYS);
         }
-        let (fate, _) = acks.on_segment(ms(54), 7, Segment::Ack(LEAST + 4), LONGEST, false);
+        let (fate, _) = acks.on_segment(ms(54), 7, Segment::Ack(BEGIN + 4), WAYS);
         assert_eq!(fate, Fate::Pass, "it has lost something");
     }
 
@@ -301,8 +320,8 @@ mod tests {
     fn a_window_that_does_not_grow_is_acknowledged_all_the_time() {
         let mut acks = AckThinner::default();
         let mut store = Store::default();
-        acks.on_segment(Instant::ZERO, 7, Segment::Syn, LONGEST, false);
-        acks.on_segment(Instant::ZERO, 7, Segment::Ack(0), LONGEST, false);
+        acks.on_segment(Instant::ZERO, 7, Segment::Syn, WAYS);
+        acks.on_segment(Instant::ZERO, 7, Segment::Ack(0), WAYS);
         let mut passed_at = Instant::ZERO;
         // 2 MB per second: an eighth of what was acknowledged before is soon more than is in flight.
         for millis in 1..4000_u32 {
@@ -310,7 +329,7 @@ mod tests {
             if acks.poll(now).is_some() {
                 passed_at = now;
             }
-            match acks.on_segment(now, 7, Segment::Ack(2000 * millis), LONGEST, false).0 {
+            match acks.on_segment(now, 7, Segment::Ack(2000 * millis), WAYS).0 {
                 Fate::Pass => passed_at = now,
                 Fate::Wait(until) => acks.hold(7, store.take(52), 52, 0, until),
             }
@@ -321,38 +340,47 @@ mod tests {
     #[test]
     fn a_mark_ends_it() {
         let mut acks = AckThinner::default();
-        acks.on_segment(Instant::ZERO, 7, Segment::Syn, LONGEST, false);
-        acks.on_segment(Instant::ZERO, 7, Segment::Ack(0), LONGEST, false);
-        acks.on_segment(Instant::ZERO, 7, Segment::Marked, LONGEST, false);
-        let (fate, _) = acks.on_segment(Instant::ZERO, 7, Segment::Ack(LEAST + 1), LONGEST, false);
+        acks.on_segment(Instant::ZERO, 7, Segment::Syn, WAYS);
+        acks.on_segment(Instant::ZERO, 7, Segment::Ack(0), WAYS);
+        acks.on_segment(Instant::ZERO, 7, Segment::Marked, WAYS);
+        let (fate, _) = acks.on_segment(Instant::ZERO, 7, Segment::Ack(BEGIN + 1), WAYS);
         assert_eq!(fate, Fate::Pass);
     }
 
     #[test]
     fn after_a_while_all_pass() {
         let mut acks = AckThinner::default();
-        acks.on_segment(Instant::ZERO, 7, Segment::Syn, LONGEST, false);
-        acks.on_segment(Instant::ZERO, 7, Segment::Ack(0), LONGEST, false);
+        acks.on_segment(Instant::ZERO, 7, Segment::Syn, WAYS);
+        acks.on_segment(Instant::ZERO, 7, Segment::Ack(0), WAYS);
         let later = Instant::ZERO + BEGINNING;
         for number in 0..10 {
-            let segment = Segment::Ack(10 * LEAST + number);
-            assert_eq!(acks.on_segment(later, 7, segment, LONGEST, false).0, Fate::Pass);
+            let segment = Segment::Ack(10 * BEGIN + number);
+            assert_eq!(acks.on_segment(later, 7, segment, WAYS).0, Fate::Pass);
         }
+        // Slow start takes longer where the round trip is 0.6 s.
+        let longest = Duration::from_millis(150);
+        let mut fate =
+            |number| acks.on_segment(later, 7, Segment::Ack(number), Ways { longest, ..WAYS }).0;
+        assert_eq!(fate(10 * BEGIN + 10), Fate::Pass);
+        assert_eq!(fate(10 * BEGIN + 11), Fate::Wait(later + longest));
     }
 
     #[test]
     fn they_wait_later_on_where_the_path_is_crowded_and_only_there() {
         let mut acks = AckThinner::default();
         let mut store = Store::default();
-        acks.on_segment(Instant::ZERO, 7, Segment::Syn, LONGEST, false);
-        acks.on_segment(Instant::ZERO, 7, Segment::Ack(0), LONGEST, false);
+        acks.on_segment(Instant::ZERO, 7, Segment::Syn, WAYS);
+        acks.on_segment(Instant::ZERO, 7, Segment::Ack(0), WAYS);
         let begin = Instant::ZERO + 2 * BEGINNING;
         let mut passed = [0, 0];
         for millis in 1..=400_u32 {
             let (now, is_crowded) = (begin + Duration::from_millis(millis.into()), millis > 200);
             let count = &mut passed[usize::from(is_crowded)];
             *count += i32::from(acks.poll(now).is_some());
-            match acks.on_segment(now, 7, Segment::Ack(5000 * millis), LONGEST, is_crowded).0 {
+            match acks
+                .on_segment(now, 7, Segment::Ack(5000 * millis), Ways { is_crowded, ..WAYS })
+                .0
+            {
                 Fate::Pass => *count += 1,
                 Fate::Wait(until) => acks.hold(7, store.take(52), 52, 0, until),
             }

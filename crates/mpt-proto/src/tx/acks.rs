@@ -6,17 +6,18 @@ use std::time::Duration;
 
 use super::connection::TransmitHalf;
 use super::paced::{IPV4_UDP, number};
-use super::rates::{least_round_trip, longest_round_trip};
+use super::rates::{carry_with_jitter, least_round_trip, longest_round_trip, recent_round_trip};
 use super::stages::Offered;
 use crate::framing::datagram::Item;
-use crate::queue::acks::{APART, Fate, Held};
+use crate::queue::acks::{APART, Fate, Held, Ways};
 use crate::queue::{Packet, Volume};
 use crate::scheduler::earliest::Earliest;
 use crate::stats::Drop;
 use crate::time::Instant;
 use crate::wire::short::Short;
 
-/// An acknowledgement waits for at least so long, and for at most a quarter of the round trip.
+/// An acknowledgement waits for at least so long, and for at most a quarter of the round trip: of the least one, or of the usual one where
+/// delays vary, of which the least may be less than half.
 const LEAST_WAIT: Duration = Duration::from_millis(4);
 
 impl TransmitHalf {
@@ -38,11 +39,14 @@ impl TransmitHalf {
         if longest_round_trip(&self.paths).is_some_and(|trip| trip < APART) {
             return None;
         }
-        let longest = LEAST_WAIT.max(least_round_trip(&self.paths) / 4);
+        let vary = carry_with_jitter(&self.paths);
+        let round_trip = if vary { recent_round_trip } else { least_round_trip }(&self.paths);
+        let longest = LEAST_WAIT.max(round_trip / 4);
         let backlog = self.scheduler.earliest().and_then(|earliest| earliest.backlog(now));
         let is_crowded = backlog.is_some_and(|(backlog, _)| backlog > LEAST_WAIT);
         let paced = self.paced.as_mut()?;
-        let (fate, obsolete) = paced.acks.on_segment(now, **hash, segment, longest, is_crowded);
+        let ways = Ways { longest, vary, is_crowded };
+        let (fate, obsolete) = paced.acks.on_segment(now, **hash, segment, ways);
         if let Some(obsolete) = obsolete {
             paced.store.give_back(obsolete.place);
             self.drops.add(Drop::AckObsolete);

@@ -281,9 +281,17 @@ pub(super) fn longest_round_trip(paths: &Slots<TransmitPath>) -> Option<Duration
 }
 
 /// The least round trip of late of the paths that can carry, as far as it is known.
-fn recent_round_trip(paths: &Slots<TransmitPath>) -> Duration {
+pub(super) fn recent_round_trip(paths: &Slots<TransmitPath>) -> Duration {
     let known = usable(paths).filter_map(|(_, path)| path.feedback.round_trip());
     known.map(|trip| trip.smoothed).min().unwrap_or(ROUND_TRIP)
+}
+
+/// Whether the delay of a path varies that carries a fourth of what the best one does at least.
+pub(super) fn carry_with_jitter(paths: &Slots<TransmitPath>) -> bool {
+    let rates = usable(paths).filter_map(|(_, path)| path.rate.capacity());
+    let enough = rates.max().unwrap_or_default() / 4;
+    let carries = |path: &TransmitPath| path.rate.capacity().is_none_or(|rate| rate >= enough);
+    usable(paths).any(|(_, path)| path.rate.spreads() && carries(path))
 }
 
 /// How much longer datagrams take by a path than by the fastest of those that can carry; `None` if it is not known.

@@ -159,7 +159,7 @@ impl RateEstimator {
     }
 
     /// Whether delays vary so much that how far apart datagrams arrive says little.
-    pub(super) fn spreads(&self) -> bool {
+    pub(crate) fn spreads(&self) -> bool {
         self.spread() > STEADY
     }
 
