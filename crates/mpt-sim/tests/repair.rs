@@ -199,11 +199,20 @@ fn ideal_of(wires: &[Profile]) -> f64 {
 }
 
 /// What a transfer gets of the ideal in these milliseconds, how long its round trip was at the end, and how often it slowed down.
-fn reached(seed: u64, wires: &[Profile], bbr: bool, [from, to]: [u64; 2]) -> (f64, u128, u64) {
+fn reached(seed: u64, wires: &[Profile], bbr: bool, times: [u64; 2]) -> (f64, u128, u64) {
+    reached_by(sender_of(bbr), seed, wires, times)
+}
+
+fn reached_by(
+    sender: Sender,
+    seed: u64,
+    wires: &[Profile],
+    [from, to]: [u64; 2],
+) -> (f64, u128, u64) {
     let mut pair = Pair::new(seed, &plan(wires)).expect("a plan the core accepts");
     let start = begins(seed, wires);
     pair.world.run_until(at(start));
-    let transfer = pair.world.add_bulk(pair.left, pair.right, sender_of(bbr));
+    let transfer = pair.world.add_bulk(pair.left, pair.right, sender);
     let mut delivered = |until| {
         pair.world.run_until(at(start + until));
         pair.world.bulk(transfer).1.stats().bytes
@@ -213,6 +222,35 @@ fn reached(seed: u64, wires: &[Profile], bbr: bool, [from, to]: [u64; 2]) -> (f6
     let sender = pair.world.bulk(transfer).0;
     let trip = sender.round_trip().unwrap_or_default().as_millis();
     (mbps / ideal_of(wires), trip, sender.stats().congestion_events)
+}
+
+/// HyStart sees the luck of the first round trips, and then what comes in order. Some of the starts had 0.05, 0.71, and 0.06 of the ideal.
+#[test]
+#[cfg_attr(debug_assertions, ignore = "takes minutes without --release")]
+fn slow_start_goes_on_where_delays_vary() {
+    for (links, least) in [
+        ("200/50/0/10/320,200/50/0/10/320", 0.8),
+        ("40/17/0/4,100/25/0/12.5", 0.85),
+        ("200/100/0/20/320,200/100/0/20/320", 0.7),
+    ] {
+        let wires = links_of(links);
+        let by_hystart = || sender_by(port()).with_hystart();
+        let shares = of_each([1, 2, 3, 4, 5, 6, 7, 8], |seed| {
+            reached_by(by_hystart(), *seed, &wires, EARLY).0
+        });
+        assert!(shares.iter().all(|share| *share >= least), "{links}: {shares:?}");
+    }
+}
+
+/// Of 17,000 datagrams per second thousands overtake one that is late by 0.1 s more than most. Where no more than 2048 were
+/// remembered both paths were stuck at half of what they carry.
+#[test]
+#[cfg_attr(debug_assertions, ignore = "takes minutes without --release")]
+fn a_fast_path_whose_delay_varies_much_is_filled() {
+    let wires = links_of("200/200/0/40/320,200/200/0/40/320");
+    let by_hystart = sender_by(port()).with_hystart();
+    let (share, ..) = reached_by(by_hystart, 1, &wires, [20_000, 35_000]);
+    assert!(share >= 0.7, "{share:.2}");
 }
 
 /// One packet in thousands is 80 ms late, and others that follow it arrive before it: with a window of 4096 it was half.
