@@ -205,15 +205,17 @@ impl EvidenceOrder {
             _ => {}
         }
         self.beyond.end_row();
-        if !self.extend(seq) {
+        let is_ahead = self.extend(seq);
+        if self.ahead(seq) >= self.config.window {
+            self.give_up_to(seq.minus(self.config.window - 1), Loss::Window, sink);
+        }
+        self.waiting.cover(self.next, seq);
+        if !is_ahead {
             if self.history.was_delivered(seq) || self.waiting.contains(seq) {
                 return Err(Drop::Duplicate);
             }
             self.repairs.on_filled(in_turn);
             self.stats.repaired += u64::from(!in_turn);
-        }
-        if self.ahead(seq) >= self.config.window {
-            self.give_up_to(seq.minus(self.config.window - 1), Loss::Window, sink);
         }
         if in_turn {
             self.paths[path.index()].on_arrival(now, seq, self.next);

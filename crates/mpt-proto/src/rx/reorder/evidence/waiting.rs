@@ -20,8 +20,6 @@ pub(super) struct Waiting {
     /// one; allocated when the first packet is held, because most connections of a server are idle.
     slots: Vec<Slot>,
     held: u32,
-    /// The highest number that was held, while any is. No number after it has a slot of its own.
-    last: Seq,
 }
 
 /// So many slots at least.
@@ -39,7 +37,7 @@ impl Waiting {
     }
 
     pub(super) fn contains(&self, seq: Seq) -> bool {
-        self.has_slot(seq) && self.slots[self.slot(seq)].held.is_some()
+        self.held > 0 && self.slots[self.slot(seq)].held.is_some()
     }
 
     /// Stores a packet whose slot is free, where `next` is expected: no number that is held or still to come is before that.
@@ -50,10 +48,16 @@ impl Waiting {
         }
         let slot = self.slot(seq);
         (self.slots[slot].held, self.slots[slot].since) = (Some(held), now.micros());
-        if !self.has_slot(seq) {
-            self.last = seq;
-        }
         self.held += 1;
+    }
+
+    /// A number came that may be far ahead of all that wait: it must not share a slot with one of them, also if it does not wait.
+    #[inline]
+    pub(super) fn cover(&mut self, next: Seq, seq: Seq) {
+        let ahead = seq.offset_from(next).unsigned_abs() as usize;
+        if self.held > 0 && ahead >= self.slots.len() {
+            self.grow(next, ahead);
+        }
     }
 
     /// Makes room for a number that is so far `ahead` of the expected one.
@@ -78,7 +82,7 @@ impl Waiting {
 
     /// Takes out the packet with this number, and since when it was held.
     pub(super) fn take(&mut self, seq: Seq) -> Option<(Held, u32)> {
-        if !self.has_slot(seq) {
+        if self.held == 0 {
             return None;
         }
         let slot = self.slot(seq);
@@ -89,7 +93,7 @@ impl Waiting {
 
     /// Takes out the packet that waits for `seq`, which is resolved.
     pub(super) fn take_follower(&mut self, seq: Seq) -> Option<(Seq, (Held, u32))> {
-        if !self.has_slot(seq) {
+        if self.held == 0 {
             return None;
         }
         let slot = self.slot(seq);
@@ -99,11 +103,6 @@ impl Waiting {
         }
         let follower = seq.plus(distance);
         self.take(follower).map(|held| (follower, held))
-    }
-
-    /// Whether a number that is not before the expected one has a slot of its own. What came far ahead of all that wait has none.
-    fn has_slot(&self, seq: Seq) -> bool {
-        self.held > 0 && seq.offset_from(self.last) <= 0
     }
 
     fn slot(&self, seq: Seq) -> usize {
