@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::connection::TransmitHalf;
 use super::paced::{IPV4_UDP, number};
-use super::rates::{carry_with_jitter, least_round_trip, longest_round_trip, recent_round_trip};
+use super::rates::{have_jitter, least_round_trip, longest_round_trip, recent_round_trip};
 use super::stages::Offered;
 use crate::framing::datagram::Item;
 use crate::queue::acks::{APART, Fate, Held, Ways};
@@ -39,7 +39,7 @@ impl TransmitHalf {
         if longest_round_trip(&self.paths).is_some_and(|trip| trip < APART) {
             return None;
         }
-        let vary = carry_with_jitter(&self.paths);
+        let vary = have_jitter(&self.paths);
         let round_trip = if vary { recent_round_trip } else { least_round_trip }(&self.paths);
         let longest = LEAST_WAIT.max(round_trip / 4);
         let backlog = self.scheduler.earliest().and_then(|earliest| earliest.backlog(now));

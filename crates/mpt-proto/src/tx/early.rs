@@ -45,7 +45,7 @@ const WAITS: u32 = 5;
 const RARELY: [u32; 2] = [3, 2];
 
 /// What carries less than this share of the best path does not have all wait as long as it may take where its delays vary.
-const LITTLE: f64 = 0.25;
+pub(super) const LITTLE: f64 = 0.25;
 
 /// No early delay is longer: a path that takes so long is left to those senders that fill it by themselves.
 const LONGEST: Duration = Duration::from_millis(70);

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use super::connection::TransmitHalf;
-use super::early::{Way, early_delay};
+use super::early::{LITTLE, Way, early_delay};
 use super::equalise::{Situation, shrunk};
 use super::path::{ROUND_TRIP, TransmitPath};
 use crate::config::SchedulerConfig;
@@ -286,11 +286,11 @@ pub(super) fn recent_round_trip(paths: &Slots<TransmitPath>) -> Duration {
     known.map(|trip| trip.smoothed).min().unwrap_or(ROUND_TRIP)
 }
 
-/// Whether the delay of a path varies that carries a fourth of what the best one does at least.
-pub(super) fn carry_with_jitter(paths: &Slots<TransmitPath>) -> bool {
-    let rates = usable(paths).filter_map(|(_, path)| path.rate.capacity());
-    let enough = rates.max().unwrap_or_default() / 4;
-    let carries = |path: &TransmitPath| path.rate.capacity().is_none_or(|rate| rate >= enough);
+/// Whether the delay of a path varies that does not carry little compared with the best one, as far as that is known.
+pub(super) fn have_jitter(paths: &Slots<TransmitPath>) -> bool {
+    let capacity = |path: &TransmitPath| path.rate.capacity().map(|rate| rate as f64);
+    let most = usable(paths).filter_map(|(_, path)| capacity(path)).fold(0.0, f64::max);
+    let carries = |path: &TransmitPath| capacity(path).is_none_or(|rate| rate >= LITTLE * most);
     usable(paths).any(|(_, path)| path.rate.spreads() && carries(path))
 }
 

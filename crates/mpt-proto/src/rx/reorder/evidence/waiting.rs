@@ -42,10 +42,7 @@ impl Waiting {
 
     /// Stores a packet whose slot is free, where `next` is expected: no number that is held or still to come is before that.
     pub(super) fn put(&mut self, now: Instant, next: Seq, seq: Seq, held: Held) {
-        let ahead = seq.offset_from(next).unsigned_abs() as usize;
-        if ahead >= self.slots.len() {
-            self.grow(next, ahead);
-        }
+        self.reach(next, seq);
         let slot = self.slot(seq);
         (self.slots[slot].held, self.slots[slot].since) = (Some(held), now.micros());
         self.held += 1;
@@ -54,8 +51,16 @@ impl Waiting {
     /// A number came that may be far ahead of all that wait: it must not share a slot with one of them, also if it does not wait.
     #[inline]
     pub(super) fn cover(&mut self, next: Seq, seq: Seq) {
+        if self.held > 0 {
+            self.reach(next, seq);
+        }
+    }
+
+    /// Makes room for a number, unless there is.
+    #[inline]
+    fn reach(&mut self, next: Seq, seq: Seq) {
         let ahead = seq.offset_from(next).unsigned_abs() as usize;
-        if self.held > 0 && ahead >= self.slots.len() {
+        if ahead >= self.slots.len() {
             self.grow(next, ahead);
         }
     }

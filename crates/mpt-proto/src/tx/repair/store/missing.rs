@@ -26,14 +26,14 @@ impl Unacknowledged {
         lost: &mut Vec<Place>,
     ) -> u64 {
         let Some(sent) = self.paths.get(&(connection.0, path.0)) else { return 0 };
-        let before = |end: u32| {
-            let is_before = |sequence: u32| sequence.wrapping_sub(end).cast_signed() < 0;
+        let place = |of: u32| {
+            let is_before = |sequence: u32| sequence.wrapping_sub(of).cast_signed() < 0;
             sent.partition_point(|(sequence, _)| is_before(*sequence))
         };
-        let (middle, end) = (before(block.bitmap_end()), before(block.highest.wrapping_add(1)));
+        let [first, middle] = [block.first(), block.bitmap_end()].map(place);
+        let end = place(block.highest.wrapping_add(1));
         let newest = sent.range(end.saturating_sub(REACH).max(middle)..end);
-        let first = before(block.first()).max(middle.saturating_sub(REACH));
-        let told = sent.range(first.min(middle)..middle).chain(newest);
+        let told = sent.range(first..middle).chain(newest);
         let (entries, gone) = (&mut self.entries, self.gone);
         let mut needless = 0;
         for &(sequence, number) in told.clone() {
