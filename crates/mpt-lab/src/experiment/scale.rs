@@ -2,7 +2,7 @@
 //!
 //! The capacity of a machine in emulated bits per second is limited. A cell whose links exceed it
 //! is run in slow motion by a factor k: rates ÷ k; the links' delays and jitter, the hold time,
-//! keepalive and dead time × k. Queues in bytes and windows in packets stay, because k times as
+//! keepalive, dead time and how long the traffic lasts × k. Queues in bytes and windows in packets stay, because k times as
 //! long at a rate k times lower is the same number of either, and so does what a flow can have
 //! under way. What does not scale are the timers of the kernel's TCP, above all its least
 //! retransmission time-out of 200 ms.
@@ -12,7 +12,7 @@ use std::time::Duration;
 use mpt_sim::profile::Profile;
 
 use crate::cell::ideal;
-use crate::cell::{Cell, Framing, Kind};
+use crate::cell::{Cell, Framing, Kind, Traffic};
 use crate::record::megabits;
 
 /// Steps of the factor, times any power of ten: round numbers, so that a run repeated on the same
@@ -71,10 +71,10 @@ impl Cell {
         }
         self.tunnel.keepalive *= factor;
         self.tunnel.dead_time *= factor;
-        // What happens at its time happens later, and a file takes longer.
-        if !self.events.is_empty() || self.traffic.kind == Kind::Ftp {
-            self.traffic.seconds *= factor;
-        }
+        // As many round trips as at full speed: slow start takes no larger part of it.
+        let Traffic { seconds, omit, long_seconds, .. } = &mut self.traffic;
+        let times = [seconds, omit].into_iter().chain(long_seconds);
+        times.for_each(|time| *time *= factor);
         self.events.iter_mut().for_each(|event| event.at *= factor);
         if let Some(outage) = &mut self.outage {
             outage.seconds *= factor;
@@ -132,6 +132,7 @@ mod tests {
         assert_eq!(a.forward.queue, Some(6_250_000), "50 ms at the rate in the file");
         assert_eq!(scaled.tunnel.classic_order().max_delay, 0.5);
         assert_eq!((scaled.tunnel.keepalive, scaled.tunnel.dead_time), (2.5, 8.75));
+        assert_eq!((scaled.traffic.seconds, scaled.traffic.omit), (60.0, 10.0));
         assert!(scaled.scale_reason.contains("1100 Mbit/s"), "{}", scaled.scale_reason);
     }
 

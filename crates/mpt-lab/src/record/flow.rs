@@ -184,14 +184,15 @@ impl FlowRecord {
         }
     }
 
-    /// The same of a run that was longer than what its goodput, start-up and gaps are about, which is `measured`.
+    /// The same of a run that was longer than what its goodput, start-up and gaps are about, which is `measured`; its cell was scaled by
+    /// so much.
     #[must_use]
-    pub fn of_long_run(self, omit: Duration, measured: Duration) -> Self {
+    pub fn of_long_run(self, omit: Duration, measured: Duration, scale: f64) -> Self {
         let Some(series) = &self.series else { return self };
         let first = Self::of_series(series.first(measured), omit);
         Self {
             goodput_mbps: first.goodput_mbps,
-            long_goodput_mbps: Some(megabits(series.goodput(LONG_OMIT))),
+            long_goodput_mbps: Some(megabits(series.goodput(LONG_OMIT.mul_f64(scale)))),
             startup_seconds: first.startup_seconds,
             longest_gap_ms: first.longest_gap_ms,
             ..self
@@ -243,7 +244,7 @@ mod tests {
             series.on_delivery(Duration::from_millis(sample * 100 + 50), bytes);
         }
         let [omit, measured] = [2, 12].map(Duration::from_secs);
-        let record = FlowRecord::of_series(series, omit).of_long_run(omit, measured);
+        let record = FlowRecord::of_series(series, omit).of_long_run(omit, measured, 1.0);
         assert_eq!(record.goodput_mbps, Some(0.08));
         assert_eq!(record.startup_seconds, Some(0.0), "of the part that is measured");
         let later = (0.08 * 2.0 + 0.16 * 48.0) / 50.0;

@@ -192,7 +192,7 @@ impl Bench<'_> {
         run.reasons.extend(reasons.cloned());
         let mut flow = load.finish(traffic.omitted())?;
         if traffic.long_seconds.is_some() {
-            flow = flow.of_long_run(traffic.omitted(), traffic.measured());
+            flow = flow.of_long_run(traffic.omitted(), traffic.measured(), cell.scale);
         }
         let goodput = flow.goodput_mbps;
         flow.rival = rival.and_then(|rival| rival.finish(traffic.omitted(), goodput));
