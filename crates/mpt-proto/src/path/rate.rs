@@ -105,6 +105,8 @@ pub(crate) struct RateEstimator {
     base_began: Instant,
     /// The least mean delay of the same periods.
     mean_base: Option<[u32; 2]>,
+    /// Whether it is of small datagrams alone, of which there were few.
+    is_base_of_few: bool,
     /// The same over longer periods, whatever was found out of the route, and since when.
     least: (Option<[u32; 2]>, Instant),
     /// For how many periods it has been seen without sending less.
@@ -162,6 +164,7 @@ impl Default for RateEstimator {
             base: None,
             base_began: Instant::ZERO,
             mean_base: None,
+            is_base_of_few: false,
             least: (None, Instant::ZERO),
             bases_seen: 0,
             draining_until: None,
@@ -256,6 +259,7 @@ impl RateEstimator {
             return;
         }
         if !follows {
+            self.on_late(block, given.meant);
             self.points.add_delays(&point);
             return;
         }

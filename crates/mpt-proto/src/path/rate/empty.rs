@@ -136,9 +136,24 @@ impl RateEstimator {
             return;
         }
         // Where delays vary by more than beacons are apart few are told of at once. Their mean says as much as that of many.
+        self.on_alone(block, meant);
+        self.spread.add(block.delay_min, block.delay_mean, meant);
+    }
+
+    /// Feedback tells of what others have overtaken, and of nothing new.
+    pub(super) fn on_late(&mut self, block: &Block, meant: u32) {
+        let Some(last) = self.points.last().copied() else { return };
+        let packets = after(block.received, last.packets);
+        let bytes = block.received_bytes.saturating_sub(last.payload);
+        if packets > 0 && bytes <= packets as u64 * SMALL {
+            self.on_alone(block, meant);
+        }
+    }
+
+    /// Feedback told of small datagrams. Those that others had overtaken have a part in the mean: they are the slow ones.
+    pub(super) fn on_alone(&mut self, block: &Block, meant: u32) {
         let mean = block.delay_min.wrapping_add(block.delay_mean);
         Alone::add(&mut self.trains.alone, mean, meant);
-        self.spread.add(block.delay_min, block.delay_mean, meant);
     }
 
     /// How much the delay deviates, without what datagrams of a burst wait for each other.
@@ -226,6 +241,21 @@ mod tests {
             (35..46).contains(&spread),
             "{spread}: the least of six is longer than that of all"
         );
+    }
+
+    #[test]
+    fn beacons_that_others_have_overtaken_have_a_part_in_the_mean() {
+        let (mut path, mut block) = (RateEstimator::default(), Block::default());
+        for number in 1..=16_u32 {
+            // One takes 100 ms, and the one before it 140: nothing new comes with that.
+            for (highest, delay) in [(2 * number, 100_000), (2 * number, 140_000)] {
+                block.received += 1;
+                block.received_bytes += 100;
+                (block.highest, block.delay_min) = (highest, delay);
+                path.on_feedback(Instant::ZERO, &block, Given { meant: 1, ..Given::default() });
+            }
+        }
+        assert_eq!(path.trains.mean_alone(), Some(120_000));
     }
 
     #[test]

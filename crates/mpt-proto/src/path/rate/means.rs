@@ -14,6 +14,10 @@ const ENOUGH: u32 = 16;
 /// More single ones are not counted, so that the mean follows.
 const MOST: u32 = 64;
 
+/// The mean of some differs from that of all by more than so many mean deviations, divided by the root of how many they are, in one
+/// of forty.
+const SURE: f64 = 2.5;
+
 /// The mean delay of small datagrams, and how many that is of.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Alone {
@@ -34,6 +38,12 @@ impl Alone {
     /// The mean, if it is of enough.
     pub(super) fn known(self) -> Option<u32> {
         (self.count >= ENOUGH).then_some(self.mean)
+    }
+
+    /// What the mean of all hardly exceeds, if delays deviate by `noise` microseconds on average.
+    pub(super) fn most(self, noise: f64) -> Option<u32> {
+        let off = SURE * noise / f64::from(self.count).sqrt();
+        Some(self.known()?.wrapping_add(off as u32))
     }
 }
 

@@ -31,6 +31,12 @@ const FORESEEN: Duration = Duration::from_millis(100);
 /// A path whose rate has grown by this share in a round trip has room.
 const GROWN: f64 = 0.04;
 
+/// By what the pace exceeds the rate is multiplied with this each time that a path has room, up to the second.
+const BOOST: (f64, f64) = (1.5, 8.0);
+
+/// The same where delays vary, as that is looked at so rarely there.
+const BOOST_OF_VARYING: (f64, f64) = (2.0, 16.0);
+
 /// Where delays vary a path has room if q is below its target by this share of it on average.
 const ROOM: f64 = 0.25;
 
@@ -136,15 +142,16 @@ impl RateEstimator {
         let excess = self.target(round_trip) / self.reaction(round_trip);
         let grown = if excess < GROWN { GROWN.min(self.boost * excess / 4.0) } else { GROWN };
         // Where delays vary q hardly shows room in one feedback, but it does on average.
+        let (grows, most) = if self.is_jittery() { BOOST_OF_VARYING } else { BOOST };
         let more = match self.is_jittery() {
             // It could not grow.
             _ if self.draining_until.is_some() => 1.0,
             true if looks == 0.0 => 1.0,
-            true if room / looks > ROOM => 1.5,
-            false if self.rate > (1.0 + grown) * self.rate_before && is_below => 1.5,
+            true if room / looks > ROOM => grows,
+            false if self.rate > (1.0 + grown) * self.rate_before && is_below => grows,
             _ => 0.0,
         };
-        self.boost = (self.boost * more).clamp(1.0, 8.0);
+        self.boost = (self.boost * more).clamp(1.0, most);
         (self.boosted_at, self.rate_before) = (now, self.rate);
     }
 

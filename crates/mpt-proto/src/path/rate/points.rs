@@ -83,6 +83,12 @@ pub(super) fn meant_of_least(noise: f64) -> u32 {
 /// Least delays and rates are of so many at least.
 pub(super) const FEWEST: u32 = 16;
 
+/// What is late comes in so many mean deviations after the first.
+const LATE: f64 = 4.0;
+
+/// What arrives is steady if none of three parts differs from the whole by more than this share.
+const STEADY: f64 = 0.8;
+
 /// So many are not worth giving back.
 const FEW: usize = 2;
 
@@ -189,17 +195,33 @@ impl Points {
         self.mean_before(self.last.len().checked_sub(1)?, span, meant)
     }
 
-    /// Whether the path had been kept busy since a path sequence for a mean deviation before the mean delay of the last `span` begins.
+    /// Whether the mean delay of the last `span` is one of what was sent without a pause: the path had been kept busy since a path sequence
+    /// for a mean deviation before that begins, or about as much arrived each moment, also in the time before in which what is late
+    /// still comes.
     pub(super) fn is_steady(&self, span: Duration, noise: f64, busy_from: u32) -> bool {
         let begin = self
             .last
             .len()
             .checked_sub(1)
             .and_then(|last| self.mean_begins(last, span, meant_of_least(noise)));
-        let Some(first) = begin else { return false };
-        let lead = Duration::from_micros(noise as u64);
-        let before = self.last.iter().rev().find(|point| first.at.since(point.at) >= lead);
-        before.is_some_and(|point| after(point.highest, busy_from) >= 0)
+        let (Some(first), Some(last)) = (begin, self.last()) else { return false };
+        let before = |at: Instant, lead: f64| {
+            let lead = Duration::from_micros(lead as u64);
+            self.last.iter().rev().find(|point| at.since(point.at) >= lead)
+        };
+        if before(first.at, noise).is_some_and(|point| after(point.highest, busy_from) >= 0) {
+            return true;
+        }
+        let half = last.at.since(first.at).as_micros() as f64 / 2.0;
+        let Some(middle) = before(last.at, half) else { return false };
+        let Some(before) = before(first.at, LATE * noise) else { return false };
+        let rate = |from: &Point, to: &Point| {
+            let packets = f64::from(to.packets.wrapping_sub(from.packets));
+            packets / f64::from(after(to.arrived, from.arrived)).max(1.0)
+        };
+        let usual = rate(first, last);
+        let rates = [rate(before, first), rate(first, middle), rate(middle, last)];
+        rates.iter().all(|rate| (usual * STEADY..=usual / STEADY).contains(rate))
     }
 
     /// The mean delay as it was at one of the points.

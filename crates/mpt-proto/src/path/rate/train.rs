@@ -62,6 +62,11 @@ impl Trains {
         self.alone.and_then(Alone::known)
     }
 
+    /// What their mean hardly exceeds, as [`Alone::most`].
+    pub(super) fn most_alone(&self, noise: f64) -> Option<u32> {
+        self.alone.and_then(|alone| alone.most(noise))
+    }
+
     /// Bytes of memory apart from its own size.
     pub(super) fn memory(&self) -> usize {
         self.on_way.as_ref().map_or(0, |train| size_of_val(&**train))
